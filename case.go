@@ -1,0 +1,165 @@
+package sendgate
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/sendgate/sendgate/quiet"
+)
+
+// checkCase is the state of one check on its way through the pipeline.
+type checkCase struct {
+	check    *Check
+	topic    *Topic
+	category *Category
+	at       time.Time // the instant that quiet hours are judged at
+
+	// What was learned on the way.
+	consent      Consent // from the overlay, where known
+	exact, known bool
+	record       *Preferences // nil until read, and where it could not be
+	cacheDown    bool
+	zone         *quiet.Zone
+	reason       Reason     // why an allow would be one
+	capStates    []CapState // once caps were looked at
+	capsReady    time.Time  // first instant at which all caps have room, as far as is known; zero is now
+	capsNever    bool       // no such instant
+
+	// Where it stands.
+	decision Decision
+	ended    bool
+	closed   bool  // ended in an earlier step; what follows only explains
+	judged   bool  // the running step had something to judge
+	err      error // why the running step cannot tell
+
+	explain  bool
+	finding  string
+	findings []Finding
+}
+
+func (c *checkCase) open(check *Check, catalog *Catalog, at time.Time) {
+	topic, _ := catalog.Topic(check.Topic)
+	c.check, c.topic, c.category, c.at = check, topic, topic.Category, at
+	c.zone = catalog.DefaultZone()
+	c.decision = Decision{NotificationID: check.NotificationID, User: check.User, Category: topic.Category.Name, Exact: true}
+}
+
+// end gives the verdict. The first one stands.
+func (c *checkCase) end(v Verdict, reason Reason) {
+	if c.ended {
+		return
+	}
+	c.ended = true
+	c.decision.Verdict, c.decision.Reason = v, reason
+}
+
+// close turns a check that no step has stopped into an allow.
+func (c *checkCase) close() { c.end(Allow, c.reason) }
+
+// find notes what the running step found, for a trace.
+func (c *checkCase) find(format string, args ...any) {
+	if c.explain {
+		c.finding = fmt.Sprintf(format, args...)
+	}
+}
+
+// ruling is what the user's own choice and the catalog's default say.
+func (c *checkCase) ruling(settings Settings) (reason Reason, on bool) {
+	switch on, set := settings[Setting{c.check.Topic, c.check.Channel}]; {
+	case set && on:
+		return ReasonOptedIn, true
+	case set:
+		return ReasonOptedOut, false
+	case c.topic.DefaultOn(c.check.Channel):
+		return ReasonDefaultOn, true
+	default:
+		return ReasonDefaultOff, false
+	}
+}
+
+// saysNo tells whether what is known in process, exact or not, is a no.
+func (c *checkCase) saysNo() (Reason, bool) {
+	switch {
+	case !c.known:
+		return 0, false
+	case c.category.Essential:
+		return ReasonGlobalUnsubscribe, c.consent.Hard
+	case c.consent.Global:
+		return ReasonGlobalUnsubscribe, true
+	}
+	reason, on := c.ruling(c.consent.Settings)
+	return reason, !on
+}
+
+// hours are the quiet hours that the check has to obey: the user's, as far as
+// they are known, and the operator's.
+func (c *checkCase) hours() (h quiet.Hours) {
+	if c.category.InQuietHours == QuietIgnore {
+		return h
+	}
+	h.Allowed = c.category.Allowed(c.check.Channel)
+	if c.record == nil {
+		return h
+	}
+	if q := c.record.QuietHours; q != nil && q.Enabled && q.Window != nil {
+		h.Quiet = []quiet.Window{*q.Window}
+	}
+	return h
+}
+
+// boundCaps are the caps that apply to the check. A cap keyed by a field that
+// the check does not carry does not apply.
+func (c *checkCase) boundCaps() []BoundCap {
+	var users []UserCap
+	if c.record != nil {
+		users = c.record.Caps
+	}
+	caps := c.category.CapsFor(users)
+	bound := make([]BoundCap, 0, len(caps))
+next:
+	for _, own := range caps {
+		values := make([]string, len(own.By))
+		for i, f := range own.By {
+			if values[i] = c.check.value(f, c.category.Name); values[i] == "" {
+				continue next
+			}
+		}
+		bound = append(bound, BoundCap{Cap: own, Values: values})
+	}
+	return bound
+}
+
+// learn keeps what a look at the caps has shown.
+func (c *checkCase) learn(a CapAnswer) {
+	c.capStates = a.Caps
+	for _, s := range a.Caps {
+		switch {
+		case !s.Full:
+		case s.ResetsAt.IsZero():
+			c.capsNever = true
+		case s.ResetsAt.After(c.capsReady):
+			c.capsReady = s.ResetsAt
+		}
+	}
+}
+
+// passesAt dates a defer or a suppress: the first instant, not before the
+// given one, at which quiet hours and caps would both let the check through.
+// Caps that are full now only empty as time passes, so that one look at each
+// is enough.
+func (c *checkCase) passesAt(earliest time.Time) {
+	if c.capsNever {
+		return
+	}
+	if c.capsReady.After(earliest) {
+		earliest = c.capsReady
+	}
+	at, ok := c.hours().NextOpen(earliest, c.zone)
+	switch {
+	case !ok:
+	case c.decision.Verdict == Defer:
+		c.decision.DeliverAt = at
+	case c.decision.Verdict == Suppress:
+		c.decision.RetryAt = at
+	}
+}

@@ -1,0 +1,82 @@
+package sendgate
+
+import "fmt"
+
+// CatalogSpec is the catalog as an operator writes it. NewCatalog validates
+// and compiles it; package catalogfile reads it from YAML.
+type CatalogSpec struct {
+	DefaultTimezone string                  `yaml:"default_timezone" json:"default_timezone"`
+	Channels        []string                `yaml:"channels" json:"channels"`
+	Categories      map[string]CategorySpec `yaml:"categories" json:"categories"`
+	Topics          map[string]TopicSpec    `yaml:"topics" json:"topics"`
+}
+
+// CategorySpec is one policy group. Class is a preset for the four policies
+// below it, each of which can be overridden.
+type CategorySpec struct {
+	Class          string             `yaml:"class" json:"class"`
+	FilterHit      string             `yaml:"filter_hit,omitempty" json:"filter_hit,omitempty"`
+	InQuietHours   string             `yaml:"in_quiet_hours,omitempty" json:"in_quiet_hours,omitempty"`
+	OnCap          string             `yaml:"on_cap,omitempty" json:"on_cap,omitempty"`
+	OnUnverifiable string             `yaml:"on_unverifiable,omitempty" json:"on_unverifiable,omitempty"`
+	Caps           []CapSpec          `yaml:"caps,omitempty" json:"caps,omitempty"`
+	UserCaps       *UserCapsSpec      `yaml:"user_caps,omitempty" json:"user_caps,omitempty"`
+	AllowedHours   []AllowedHoursSpec `yaml:"allowed_hours,omitempty" json:"allowed_hours,omitempty"`
+}
+
+// CapSpec is one frequency cap: at most Limit notifications per Window, per
+// user and per value of the fields in By.
+type CapSpec struct {
+	Kind   string   `yaml:"kind,omitempty" json:"kind,omitempty"` // `rolling`, the default
+	By     []Field  `yaml:"by" json:"by"`
+	Window Duration `yaml:"window" json:"window"`
+	Limit  *int     `yaml:"limit" json:"limit"`
+}
+
+// UserCapsSpec lets users set caps of their own for a category, from 0 to
+// Ceiling. Without it they may not.
+type UserCapsSpec struct {
+	Ceiling *int `yaml:"ceiling" json:"ceiling"`
+}
+
+// AllowedHoursSpec is a window, in the user's zone, outside which the category
+// is quiet on the named channels; no channels means every channel. Several for
+// one channel add up.
+type AllowedHoursSpec struct {
+	Channels []string `yaml:"channels,omitempty" json:"channels,omitempty"`
+	Start    string   `yaml:"start" json:"start"`
+	End      string   `yaml:"end" json:"end"`
+	Days     []string `yaml:"days,omitempty" json:"days,omitempty"`
+}
+
+// TopicSpec is one topic: its category, and its default on every channel with
+// the exceptions. Default is on where it is left out.
+type TopicSpec struct {
+	Category string            `yaml:"category" json:"category"`
+	Default  *Toggle           `yaml:"default,omitempty" json:"default,omitempty"`
+	Channels map[string]Toggle `yaml:"channels,omitempty" json:"channels,omitempty"`
+}
+
+// Toggle is `on` or `off`; `true` and `false` are read too.
+type Toggle bool
+
+// MarshalText writes `on` or `off`.
+func (t Toggle) MarshalText() ([]byte, error) {
+	if t {
+		return []byte("on"), nil
+	}
+	return []byte("off"), nil
+}
+
+// UnmarshalText reads `on`, `off`, `true` or `false`.
+func (t *Toggle) UnmarshalText(text []byte) error {
+	switch string(text) {
+	case "on", "true":
+		*t = true
+	case "off", "false":
+		*t = false
+	default:
+		return fmt.Errorf("must be on or off, not %q", Clip(string(text)))
+	}
+	return nil
+}

@@ -1,0 +1,94 @@
+package sendgate
+
+import "time"
+
+// Verdict is the answer to a check.
+type Verdict uint8
+
+// The verdicts.
+const (
+	Allow Verdict = iota
+	Suppress
+	Defer
+)
+
+// String is the verdict's name in the interface.
+func (v Verdict) String() string { return [...]string{"allow", "suppress", "defer"}[v] }
+
+// Step is one stage of the pipeline, in the order they run.
+type Step uint8
+
+// The steps.
+const (
+	StepGlobal Step = iota
+	StepFilter
+	StepPreference
+	StepQuietHours
+	StepCaps
+	stepCount
+)
+
+// Steps lists all steps in order.
+func Steps() []Step {
+	return []Step{StepGlobal, StepFilter, StepPreference, StepQuietHours, StepCaps}
+}
+
+// String is the step's name in the interface.
+func (s Step) String() string {
+	return [stepCount]string{"global", "filter", "preference", "quiet_hours", "caps"}[s]
+}
+
+// Reason says why a verdict was given.
+type Reason uint8
+
+// The reasons. The first four go with allow, the others with suppress or
+// defer.
+const (
+	ReasonEssential         Reason = iota // the category cannot be switched off
+	ReasonOptedIn                         // the user's own setting is on
+	ReasonDefaultOn                       // unset, and the catalog's default is on
+	ReasonUnverified                      // allowed without full knowledge
+	ReasonGlobalUnsubscribe               // a hold stands
+	ReasonOptedOut                        // the user's own setting is off
+	ReasonDefaultOff                      // unset, and the catalog's default is off
+	ReasonQuietHours                      // inside quiet hours, the user's or the operator's
+	ReasonFrequencyCap                    // a cap is full
+	ReasonUnverifiable                    // what had to be known could not be read
+	reasonCount
+)
+
+// String is the reason's name in the interface.
+func (r Reason) String() string {
+	return [reasonCount]string{"essential", "opted_in", "default_on", "unverified", "global_unsubscribe",
+		"opted_out", "default_off", "quiet_hours", "frequency_cap", "unverifiable"}[r]
+}
+
+// Decision answers one check.
+type Decision struct {
+	NotificationID string
+	User           UserID
+	Verdict        Verdict
+	Reason         Reason
+	Step           Step // the step that ended the check; for an allow, the last one that had something to judge
+	Category       string
+	Exact          bool      // false where only the filter said so
+	Degraded       bool      // decided without full knowledge
+	DeliverAt      time.Time // with defer: first instant that quiet hours and caps would let it through; zero if none
+	RetryAt        time.Time // the same with suppress
+	Caps           []CapState
+}
+
+// CapState is how one cap stood once the check was judged.
+type CapState struct {
+	Cap      Cap
+	Used     int       // slots taken within the window, this check's own included if it was charged
+	ResetsAt time.Time // when the next slot comes free; zero when none ever will or none is taken
+	Full     bool      // this cap had no room for the check
+}
+
+// Finding is what one step found, for a person to read.
+type Finding struct {
+	Step    Step
+	Finding string
+	Took    time.Duration
+}

@@ -1,0 +1,192 @@
+package sendgate
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+)
+
+// Overlay knows, in process, the state of every user who changed lately.
+type Overlay interface {
+	// Consent returns what is known of a user. exact is false while a gap in
+	// the change stream may hide something newer: the revision still holds as
+	// a lower bound, the rest is a hint.
+	Consent(user UserID) (c Consent, exact, known bool)
+}
+
+// Records reads users' exact preferences.
+type Records interface {
+	// Read answers every ask, in order. It returns within its own time limits
+	// and earlier when the context ends.
+	Read(ctx context.Context, asks []RecordAsk) []RecordAnswer
+}
+
+// RecordAsk asks for one user's preferences.
+type RecordAsk struct {
+	User    UserID
+	AtLeast int64 // the least revision this process knows of; anything older counts as a miss
+	// FallBack asks the store when the cache cannot be reached. The store is
+	// read on a miss in any case.
+	FallBack bool
+}
+
+// RecordAnswer is one user's preferences, or why they could not be read.
+type RecordAnswer struct {
+	Preferences *Preferences // shared and never changed
+	CacheDown   bool         // the cache did not answer, whatever came after
+	Err         error
+}
+
+// Caps judges frequency caps.
+type Caps interface {
+	// Judge answers every ask, in order; asks of one user are judged in that
+	// order too. Either all caps of an ask have room and, with reserve, all
+	// are charged, or none is.
+	Judge(ctx context.Context, asks []CapAsk, reserve bool) []CapAnswer
+}
+
+// CapAsk asks for a slot under every one of a check's caps.
+type CapAsk struct {
+	User           UserID
+	NotificationID string // a cap that holds it already lets it through again, uncharged
+	Caps           []BoundCap
+}
+
+// BoundCap is a cap and the values, in the order of its By, that a check has
+// for its fields.
+type BoundCap struct {
+	Cap
+	Values []string
+}
+
+// CapAnswer is how the caps of one ask stood. On an error nothing is known to
+// have been charged.
+type CapAnswer struct {
+	Admitted bool
+	Caps     []CapState // in the order of the ask
+	Err      error
+}
+
+// Observer is told what the gate does. It must be quick and safe for
+// concurrent use.
+type Observer interface {
+	// Decided is told of every decision except those of Explain.
+	Decided(d *Decision)
+	// StepTook is told how long a step took for a list of checks.
+	StepTook(step Step, checks int, took time.Duration)
+	// ZoneFellBack is told that a stored time zone is unknown, and that the
+	// catalog's default was used.
+	ZoneFellBack()
+}
+
+// Options are what a Gate is made of. All but Now and CapsBesideRecords are
+// required.
+type Options struct {
+	Catalog  *Catalog
+	Overlay  Overlay
+	Records  Records
+	Caps     Caps
+	Observer Observer
+	// CapsBesideRecords says that the caps live in the same Redis as the
+	// record cache, so that a check which found that one down need not find it
+	// out again.
+	CapsBesideRecords bool
+	// Now is the clock of quiet hours; nil is the machine's.
+	Now func() time.Time
+}
+
+// Gate decides. It holds no state of its own beyond the catalog in force and
+// is safe for concurrent use.
+type Gate struct {
+	catalog           atomic.Pointer[Catalog]
+	overlay           Overlay
+	records           Records
+	caps              Caps
+	observer          Observer
+	capsBesideRecords bool
+	now               func() time.Time
+}
+
+// NewGate makes a Gate.
+func NewGate(o Options) *Gate {
+	g := &Gate{
+		overlay: o.Overlay, records: o.Records, caps: o.Caps, observer: o.Observer,
+		capsBesideRecords: o.CapsBesideRecords, now: o.Now,
+	}
+	if g.now == nil {
+		g.now = SystemClock
+	}
+	g.catalog.Store(o.Catalog)
+	return g
+}
+
+// Catalog is the catalog in force.
+func (g *Gate) Catalog() *Catalog { return g.catalog.Load() }
+
+// SetCatalog puts another catalog in force. Checks under way end under the one
+// they began with.
+func (g *Gate) SetCatalog(c *Catalog) { g.catalog.Store(c) }
+
+// Mode says whether caps are charged.
+type Mode uint8
+
+// The modes.
+const (
+	Reserve Mode = iota // an allow takes its slots
+	Look                // nothing is charged
+)
+
+// Result is the decision on one check of a list, or the error that stands in
+// its place.
+type Result struct {
+	Decision Decision
+	Err      error // *Error or Errors: this check was wrong, the others are unharmed
+}
+
+// Decide answers one check. The error is *Error or Errors: the check was
+// wrong, and nothing was charged.
+func (g *Gate) Decide(ctx context.Context, check Check) (Decision, error) {
+	r := g.DecideAll(ctx, []Check{check}, Reserve)[0]
+	return r.Decision, r.Err
+}
+
+// DecideAll answers a list of checks in order. A check that is wrong fails
+// alone. Slots are given in the order of the list.
+func (g *Gate) DecideAll(ctx context.Context, checks []Check, mode Mode) []Result {
+	catalog, now := g.Catalog(), g.now()
+	results := make([]Result, len(checks))
+	cases := make([]checkCase, len(checks))
+	batch := make([]*checkCase, 0, len(checks))
+	for i := range checks {
+		if results[i].Err = checks[i].Validate(catalog); results[i].Err == nil {
+			cases[i].open(&checks[i], catalog, now)
+			batch = append(batch, &cases[i])
+		}
+	}
+	(&round{Gate: g, catalog: catalog, reserve: mode == Reserve}).run(ctx, batch)
+	for i := range results {
+		if results[i].Err == nil {
+			results[i].Decision = cases[i].decision
+			g.observer.Decided(&results[i].Decision)
+		}
+	}
+	return results
+}
+
+// Explain answers one check without charging anything, and says what every
+// step found that could be evaluated, also those after the one that ended the
+// check. A zero at is now; another one moves quiet hours alone.
+func (g *Gate) Explain(ctx context.Context, check Check, at time.Time) (Decision, []Finding, error) {
+	catalog := g.Catalog()
+	if err := check.Validate(catalog); err != nil {
+		return Decision{}, nil, err
+	}
+	if at.IsZero() {
+		at = g.now()
+	}
+	var c checkCase
+	c.open(&check, catalog, at)
+	c.explain = true
+	(&round{Gate: g, catalog: catalog}).run(ctx, []*checkCase{&c})
+	return c.decision, c.findings, nil
+}

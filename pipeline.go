@@ -1,0 +1,87 @@
+package sendgate
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// pipeline is one check from end to end: the steps, in order. Each is given
+// the checks of a list that are still open; a single check is a list of one.
+var pipeline = [...]struct {
+	step Step
+	run  func(r *round, ctx context.Context, open []*checkCase)
+}{
+	{StepGlobal, (*round).global},         // holds known in process; all there is for an essential check
+	{StepFilter, (*round).filter},         // settings known in process
+	{StepPreference, (*round).preference}, // the exact record
+	{StepQuietHours, (*round).quietHours}, // pure computation
+	{StepCaps, (*round).caps},             // one atomic script
+}
+
+// unverifiableRetry is how long after a check that could not be verified it is
+// worth asking again: a breaker has let a probe through by then.
+const unverifiableRetry = 5 * time.Second
+
+// round is one list of checks on its way through the pipeline, under one
+// catalog.
+type round struct {
+	*Gate
+	catalog *Catalog
+	reserve bool
+}
+
+// run takes a list of checks through the pipeline. Timing, the policy of
+// failures and the trace are here and nowhere else.
+func (r *round) run(ctx context.Context, batch []*checkCase) {
+	open := make([]*checkCase, 0, len(batch))
+	for _, p := range pipeline {
+		open = open[:0]
+		for _, c := range batch {
+			if !c.ended || c.explain {
+				c.err, c.finding, c.judged = nil, "", false
+				open = append(open, c)
+			}
+		}
+		if len(open) == 0 {
+			break
+		}
+		began := SystemClock()
+		p.run(r, ctx, open)
+		took := SystemClock().Sub(began)
+		r.observer.StepTook(p.step, len(open), took)
+		for _, c := range open {
+			c.settle(p.step, took)
+		}
+	}
+	for _, c := range batch {
+		c.close()
+	}
+}
+
+// settle draws the consequence of what a step left behind. A step that could
+// not tell follows the category's policy: what is known here of an opt-out is
+// obeyed, and otherwise the check ends, or goes on without that knowledge.
+func (c *checkCase) settle(step Step, took time.Duration) {
+	if c.judged && !c.closed {
+		c.decision.Step = step
+	}
+	if c.err != nil && !c.ended {
+		c.decision.Step, c.decision.Degraded = step, true
+		if reason, no := c.saysNo(); no {
+			c.end(Suppress, reason)
+		} else if c.category.OnUnverifiable == UnverifiableSuppress {
+			c.end(Suppress, ReasonUnverifiable)
+			c.passesAt(c.at.Add(unverifiableRetry))
+		} else {
+			c.reason = ReasonUnverified
+		}
+	}
+	c.closed = c.closed || c.ended
+	if c.explain {
+		if c.err != nil {
+			c.finding = fmt.Sprintf("cannot tell: %v", c.err)
+		}
+		c.findings = append(c.findings, Finding{Step: step, Finding: c.finding, Took: took})
+	}
+}
