@@ -1,7 +1,5 @@
 package sendgate
 
-import "fmt"
-
 // CatalogSpec is the catalog as an operator writes it. NewCatalog validates
 // and compiles it; package catalogfile reads it from YAML.
 type CatalogSpec struct {
@@ -29,7 +27,7 @@ type CategorySpec struct {
 type CapSpec struct {
 	Kind   string   `yaml:"kind,omitempty" json:"kind,omitempty"` // `rolling`, the default
 	By     []Field  `yaml:"by" json:"by"`
-	Window Duration `yaml:"window" json:"window"`
+	Window string   `yaml:"window" json:"window"` // as ParseDuration reads it
 	Limit  *int     `yaml:"limit" json:"limit"`
 }
 
@@ -53,30 +51,6 @@ type AllowedHoursSpec struct {
 // the exceptions. Default is on where it is left out.
 type TopicSpec struct {
 	Category string            `yaml:"category" json:"category"`
-	Default  *Toggle           `yaml:"default,omitempty" json:"default,omitempty"`
-	Channels map[string]Toggle `yaml:"channels,omitempty" json:"channels,omitempty"`
-}
-
-// Toggle is `on` or `off`; `true` and `false` are read too.
-type Toggle bool
-
-// MarshalText writes `on` or `off`.
-func (t Toggle) MarshalText() ([]byte, error) {
-	if t {
-		return []byte("on"), nil
-	}
-	return []byte("off"), nil
-}
-
-// UnmarshalText reads `on`, `off`, `true` or `false`.
-func (t *Toggle) UnmarshalText(text []byte) error {
-	switch string(text) {
-	case "on", "true":
-		*t = true
-	case "off", "false":
-		*t = false
-	default:
-		return fmt.Errorf("must be on or off, not %q", Clip(string(text)))
-	}
-	return nil
+	Default  string            `yaml:"default,omitempty" json:"default,omitempty"` // `on` or `off`
+	Channels map[string]string `yaml:"channels,omitempty" json:"channels,omitempty"`
 }

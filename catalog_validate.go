@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/sendgate/sendgate/quiet"
@@ -104,24 +105,28 @@ func (b *catalogBuilder) topic(name string, spec TopicSpec) {
 	case t.Category == nil:
 		b.fault(path+".category", "there is no category %q", Clip(spec.Category))
 	}
-	essential := t.Category != nil && t.Category.Essential
-	if essential && spec.Default != nil && !bool(*spec.Default) {
-		b.fault(path+".default", "an essential topic cannot be off by default")
-	}
+	def := b.toggle(path+".default", spec.Default, t.Category)
 	for _, channel := range b.c.channels {
-		t.defaults[channel] = spec.Default == nil || bool(*spec.Default)
+		t.defaults[channel] = def
 	}
 	for _, channel := range slices.Sorted(maps.Keys(spec.Channels)) {
-		on := spec.Channels[channel]
+		field := path + ".channels." + channel
 		if !b.c.HasChannel(channel) {
-			b.fault(path+".channels."+channel, "there is no channel %q", Clip(channel))
+			b.fault(field, "there is no channel %q", Clip(channel))
 		}
-		if essential && !bool(on) {
-			b.fault(path+".channels."+channel, "an essential topic cannot be off by default")
-		}
-		t.defaults[channel] = bool(on)
+		t.defaults[channel] = b.toggle(field, spec.Channels[channel], t.Category)
 	}
 	b.c.topics[name] = t
+}
+
+// toggle reads `on` or `off`; nothing is on.
+func (b *catalogBuilder) toggle(field, word string, of *Category) bool {
+	on := true
+	choose(b, field, word, &on, choices[bool]{{"on", true}, {"off", false}})
+	if !on && of != nil && of.Essential {
+		b.fault(field, "an essential topic cannot be off by default")
+	}
+	return on
 }
 
 func (b *catalogBuilder) category(name string, spec CategorySpec) {
@@ -185,11 +190,11 @@ func choose[T any](b *catalogBuilder, field, word string, into *T, among choices
 		}
 		words = append(words, c.word)
 	}
-	b.fault(field, "must be one of %q, not %q", words, Clip(word))
+	b.fault(field, "must be %s, not %q", strings.Join(words, " or "), Clip(word))
 }
 
 func (b *catalogBuilder) cap(path string, spec CapSpec, cat *Category) {
-	c := Cap{Kind: CapRolling, By: spec.By, Window: time.Duration(spec.Window)}
+	c := Cap{Kind: CapRolling, By: spec.By}
 	if spec.Kind != "" && spec.Kind != "rolling" {
 		b.fault(path+".kind", "must be rolling, not %q", Clip(spec.Kind))
 	}
@@ -204,9 +209,13 @@ func (b *catalogBuilder) cap(path string, spec CapSpec, cat *Category) {
 			b.fault(index(path+".by", i), "%q is named twice", f)
 		}
 	}
+	window, err := ParseDuration(spec.Window)
+	c.Window = time.Duration(window)
 	switch {
-	case spec.Window == 0:
+	case spec.Window == "":
 		b.fault(path, "a window is required")
+	case err != nil:
+		b.fault(path+".window", "%v", err)
 	case c.Window < MinCapWindow || c.Window > MaxCapWindow:
 		b.fault(path+".window", "must be from 1s to 31d")
 	}

@@ -97,3 +97,6 @@ func (g *Guard) Do(ctx context.Context, fn func(ctx context.Context) error) erro
 
 // Open tells whether the breaker is open: calls fail at once.
 func (g *Guard) Open() bool { return g.breaker.State() == gobreaker.StateOpen }
+
+// Name is the dependency's name.
+func (g *Guard) Name() string { return g.name }

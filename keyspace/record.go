@@ -1,8 +1,10 @@
 package keyspace
 
 import (
+	"math/rand/v2"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // A record key holds one of two things, told apart by the first byte:
@@ -41,4 +43,15 @@ func ParseRecordValue(value string) (revision int64, body string, ok bool) {
 		return 0, "", false
 	}
 	return revision, body, true
+}
+
+// MaxRecordTTL is the longest that a record stays in Redis without being
+// written again.
+const MaxRecordTTL = time.Hour
+
+// RecordTTL is how long a record that is written now stays: three quarters of
+// MaxRecordTTL to all of it, at random, so that records written together do
+// not all expire together.
+func RecordTTL() time.Duration {
+	return MaxRecordTTL*3/4 + rand.N(MaxRecordTTL/4)
 }

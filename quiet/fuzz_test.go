@@ -48,16 +48,21 @@ func FuzzLoadZone(f *testing.F) {
 	})
 }
 
-// FuzzNextOpen asks about any hours of two quiet windows and an allowed one. What is
-// not valid must end without a panic, the rest must be the first open instant.
+// FuzzNextOpen asks about any hours of two quiet windows and an allowed one.
+// Those that are not valid must end without a panic; for the others the answer
+// must be the first open instant.
 func FuzzNextOpen(f *testing.F) {
 	for _, unix := range []int64{1772953200, 1793512800, 1325239200, 1861876800, 1735603200, -1, 0} {
-		f.Add(uint16(unix&511), unix, uint32(500_000_000), int16(1320), int16(420), uint8(0), int16(120), int16(180), uint8(1), int16(-1), int16(0), uint8(0))
-		f.Add(uint16(unix&511), unix, uint32(0), int16(0), int16(1440), uint8(2), int16(60), int16(0), uint8(9), int16(540), int16(1200), uint8(62))
+		f.Add(uint16(unix&511), unix, uint32(500_000_000),
+			int16(1320), int16(420), uint8(0), int16(120), int16(180), uint8(1), int16(-1), int16(0), uint8(0))
+		f.Add(uint16(unix&511), unix, uint32(0),
+			int16(0), int16(1440), uint8(2), int16(60), int16(0), uint8(9), int16(540), int16(1200), uint8(62))
 	}
 	names := ZoneNames()
 	from, to := mustTime(f, "1850-01-01T00:00:00Z").Unix(), mustTime(f, "2300-01-01T00:00:00Z").Unix()
-	f.Fuzz(func(t *testing.T, zone uint16, unix int64, nanos uint32, s1, e1 int16, d1 uint8, s2, e2 int16, d2 uint8, s3, e3 int16, d3 uint8) {
+	f.Fuzz(func(t *testing.T, zone uint16, unix int64, nanos uint32,
+		s1, e1 int16, d1 uint8, s2, e2 int16, d2 uint8, s3, e3 int16, d3 uint8,
+	) {
 		z := mustZone(t, names[int(zone)%len(names)])
 		at := time.Unix(unix, int64(nanos%1e9)).UTC()
 		h := Hours{Quiet: []Window{{TimeOfDay(s1), TimeOfDay(e1), Days(d1)}, {TimeOfDay(s2), TimeOfDay(e2), Days(d2)}}}

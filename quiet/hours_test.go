@@ -29,8 +29,8 @@ func TestNextOpen(t *testing.T) {
 		{"one of two allowed windows", "UTC",
 			Hours{Allowed: []Window{mustWindow(t, "18:00", "20:00"), mustWindow(t, "08:00", "09:00")}},
 			"2026-06-02T09:00:00Z", "2026-06-02T18:00:00Z"},
-		{"quiet windows that touch", "UTC", Hours{Quiet: []Window{night, mustWindow(t, "07:00", "08:00"), mustWindow(t, "07:30", "09:00")}},
-			"2026-06-02T01:00:00Z", "2026-06-02T09:00:00Z"},
+		{"quiet windows that touch", "UTC",
+			Hours{Quiet: []Window{night, mustWindow(t, "07:00", "08:00"), mustWindow(t, "07:30", "09:00")}}, "2026-06-02T01:00:00Z", "2026-06-02T09:00:00Z"},
 		{"an allowed window that begins in a gap", "America/New_York", Hours{Allowed: []Window{mustWindow(t, "02:30", "04:00")}},
 			"2026-03-08T06:00:00Z", "2026-03-08T07:00:00Z"},
 		{"an allowed window that comes twice", "America/New_York", Hours{Allowed: []Window{mustWindow(t, "01:00", "01:30")}},
@@ -45,18 +45,23 @@ func TestNextOpen(t *testing.T) {
 			"2028-12-31T12:00:00Z", "2028-12-31T22:00:00Z"},
 		{"over the end of a leap year", "America/New_York", Hours{Quiet: []Window{mustWindow(t, "18:00", "17:00")}},
 			"2028-12-30T23:00:00Z", "2028-12-31T22:00:00Z"},
-		{"a date that was skipped, wholly quiet", "Pacific/Apia",
+		{"a date that was skipped", "Pacific/Apia",
 			Hours{Quiet: []Window{mustWindow(t, "00:00", "24:00", "thu", "fri")}}, "2011-12-29T12:00:00Z", "2011-12-30T10:00:00Z"},
+
+		{"exactly at the horizon", "Pacific/Apia", Hours{Allowed: []Window{mustWindow(t, "12:00", "12:01", "fri")}},
+			"2011-12-28T22:00:00Z", "2012-01-05T22:00:00Z"},
+		{"a moment past the horizon", "Pacific/Apia", Hours{Allowed: []Window{mustWindow(t, "12:00", "12:01", "fri")}},
+			"2011-12-28T21:59:59.999999999Z", ""},
 
 		{"one minute a week", "UTC", Hours{Allowed: []Window{mustWindow(t, "12:00", "12:01", "mon")}},
 			"2026-06-01T12:01:00Z", "2026-06-08T12:00:00Z"},
-		{"one minute a week, and that is skipped", "America/New_York", Hours{Allowed: []Window{mustWindow(t, "02:00", "02:01", "sun")}},
-			"2026-03-01T08:00:00Z", ""},
+		{"one minute a week, and that is skipped", "America/New_York",
+			Hours{Allowed: []Window{mustWindow(t, "02:00", "02:01", "sun")}}, "2026-03-01T08:00:00Z", ""},
 		{"quiet and allowed are the same", "Europe/Berlin",
 			Hours{[]Window{mustWindow(t, "08:00", "21:00")}, []Window{mustWindow(t, "09:00", "20:00")}}, "2026-06-01T12:00:00Z", ""},
 		{"two halves", "Europe/Berlin", Hours{Quiet: []Window{mustWindow(t, "12:00", "00:00"), mustWindow(t, "00:00", "12:00")}},
 			"2026-06-01T12:00:00Z", ""},
-		{"allowed only when quiet at the weekend", "Asia/Tokyo",
+		{"allowed only on a day that is quiet", "Asia/Tokyo",
 			Hours{[]Window{mustWindow(t, "00:00", "24:00", "sat", "sun")}, []Window{mustWindow(t, "10:00", "11:00", "sat")}},
 			"2026-06-01T12:00:00Z", ""},
 	} {
@@ -85,15 +90,15 @@ func TestNextOpenKeepsLocation(t *testing.T) {
 // TestStepsAreBounded walks through hours that never open, with as many edges as
 // a careless caller could have.
 func TestStepsAreBounded(t *testing.T) {
-	var minutes, gaps []Window
-	for m := range TimeOfDay(minutesPerDay) {
-		minutes = append(minutes, Window{m, m + 1, 0})
+	var quarters, gaps []Window
+	for q := range TimeOfDay(24 * 4) {
+		quarters = append(quarters, Window{q * 15, q*15 + 15, 0})
 	}
 	for h := range TimeOfDay(24) {
 		gaps = append(gaps, Window{h * 60, h*60 + 30, 0}, Window{h*60 + 30, h*60 + 60, 1 << (h % 7)})
 	}
 	for name, h := range map[string]Hours{
-		"each minute":        {Quiet: minutes},
+		"each quarter":       {Quiet: quarters},
 		"half the time":      {Quiet: gaps, Allowed: []Window{{0, 30, 0}}},
 		"two halves":         {Quiet: []Window{{0, 720, 0}, {720, 0, 0}}},
 		"allowed never":      {Allowed: []Window{{600, 600, 0}}},

@@ -88,6 +88,29 @@ func TestZeroZoneIsUTC(t *testing.T) {
 	}
 }
 
+// TestSteadyUntil asks every zone on each day of a leap year and checks that the
+// offset does hold so long. On the year's last day the standard library's own
+// bound is already past.
+func TestSteadyUntil(t *testing.T) {
+	first, next := mustTime(t, "2028-01-01T12:00:00Z").Unix(), mustTime(t, "2029-01-01T00:00:00Z").Unix()
+	past := 0
+	for _, z := range differentZones(t) {
+		for unix := first; unix < next; unix += secondsPerDay {
+			until, offset := z.steadyUntil(unix), z.offsetAt(unix)
+			if until <= unix || until != forever && z.offsetAt(until-1) != offset || z.offsetAt(min(until-1, unix+secondsPerDay)) != offset {
+				t.Fatalf("%s at %d: steady until %d", z.Name(), unix, until)
+			}
+			if _, end := time.Unix(unix, 0).In(z.location).ZoneBounds(); !end.IsZero() && end.Unix() <= unix {
+				past++
+				if until != next {
+					t.Errorf("%s at %d: steady until %d, want the end of the year", z.Name(), unix, until)
+				}
+			}
+		}
+	}
+	t.Logf("%d bounds were past", past)
+}
+
 // TestMachineFilesAreNotRead runs the golden and the name tests again in a
 // process that is shown a folder of zone files as a machine might have it, with
 // the extra names that must stay illegal, and in which every zone is Kiritimati.

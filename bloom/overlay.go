@@ -1,0 +1,127 @@
+package bloom
+
+import (
+	"hash/maphash"
+	"sync"
+	"sync/atomic"
+
+	"github.com/sendgate/sendgate"
+)
+
+// DefaultOverlaySize is how many users an Overlay keeps unless it is told
+// otherwise.
+const DefaultOverlaySize = 500_000
+
+const shardCount = 64
+
+// Overlay holds the consent of every user who changed lately, as this gate has
+// made the change itself or was told of it. It is bounded: beyond its size the
+// users who changed longest ago are dropped, and the exact record decides for
+// them. It implements sendgate.Overlay and feed.Sink, and is safe for
+// concurrent use.
+type Overlay struct {
+	seed    maphash.Seed
+	shards  [shardCount]shard
+	live    atomic.Bool
+	wasLive atomic.Bool
+	epoch   atomic.Int64 // moves on with every gap
+	dropped atomic.Int64
+}
+
+type shard struct {
+	mu      sync.RWMutex
+	most    int
+	entries map[sendgate.UserID]known
+	order   []sendgate.UserID // by first change; a ring of the users in entries
+	oldest  int
+}
+
+// known is a consent and the epoch it was learned in. One of an epoch before
+// the current may be out of date.
+type known struct {
+	consent sendgate.Consent
+	epoch   int64
+}
+
+// NewOverlay makes an Overlay that keeps about size users. It is not live
+// until SetLive says so.
+func NewOverlay(size int) *Overlay {
+	o := &Overlay{seed: maphash.MakeSeed()}
+	for i := range o.shards {
+		o.shards[i] = shard{most: max(1, size/shardCount), entries: map[sendgate.UserID]known{}}
+	}
+	return o
+}
+
+func (o *Overlay) shard(user sendgate.UserID) *shard {
+	return &o.shards[maphash.String(o.seed, string(user))%shardCount]
+}
+
+// Consent returns what is known of a user. It is exact while the change stream
+// is followed and nothing has been missed since it was learned; otherwise its
+// revision holds as a lower bound, and the rest is a hint.
+func (o *Overlay) Consent(user sendgate.UserID) (c sendgate.Consent, exact, ok bool) {
+	// The epoch is read first: a gap that comes in between makes the answer a
+	// hint, never the other way round.
+	epoch, live := o.epoch.Load(), o.live.Load()
+	s := o.shard(user)
+	s.mu.RLock()
+	k, ok := s.entries[user]
+	s.mu.RUnlock()
+	return k.consent, ok && live && k.epoch >= epoch, ok
+}
+
+// Apply takes a user's consent, unless a newer one is known.
+func (o *Overlay) Apply(c sendgate.Consent) {
+	k := known{consent: c, epoch: o.epoch.Load()}
+	s := o.shard(c.User)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old, there := s.entries[c.User]
+	if there && old.consent.Revision > c.Revision {
+		return
+	}
+	s.entries[c.User] = k
+	switch {
+	case there:
+	case len(s.order) < s.most:
+		s.order = append(s.order, c.User)
+	default:
+		delete(s.entries, s.order[s.oldest])
+		s.order[s.oldest] = c.User
+		s.oldest = (s.oldest + 1) % s.most
+		o.dropped.Add(1)
+	}
+}
+
+// SetLive says whether changes made elsewhere arrive within moments.
+func (o *Overlay) SetLive(live bool) {
+	o.live.Store(live)
+	if live {
+		o.wasLive.Store(true)
+	}
+}
+
+// Live tells what SetLive said last.
+func (o *Overlay) Live() bool { return o.live.Load() }
+
+// WasLive tells whether the overlay has ever been live.
+func (o *Overlay) WasLive() bool { return o.wasLive.Load() }
+
+// Gap says that a change may have been missed: what was learned before is no
+// longer exact.
+func (o *Overlay) Gap() { o.epoch.Add(1) }
+
+// Len is the number of users known.
+func (o *Overlay) Len() (n int) {
+	for i := range o.shards {
+		s := &o.shards[i]
+		s.mu.RLock()
+		n += len(s.entries)
+		s.mu.RUnlock()
+	}
+	return n
+}
+
+// Dropped is how many users were dropped because the overlay was full.
+func (o *Overlay) Dropped() int64 { return o.dropped.Load() }

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/sendgate/sendgate"
+	"github.com/sendgate/sendgate/catalogfile"
+	"github.com/sendgate/sendgate/config"
+	"github.com/sendgate/sendgate/node"
+	"github.com/sendgate/sendgate/prefs/boltstore"
+	"github.com/sendgate/sendgate/redisconn"
+)
+
+type serveCmd struct {
+	Config string `required:"" type:"existingfile" help:"The configuration file."`
+}
+
+func (c serveCmd) Run(ctx context.Context, s streams) error {
+	conf, err := config.Load(c.Config, environment())
+	if err != nil {
+		return err
+	}
+	level, err := conf.Log.SlogLevel()
+	if err != nil {
+		return err
+	}
+	catalog, err := catalogfile.Load(conf.Catalog)
+	if err != nil {
+		return err
+	}
+	store, err := boltstore.Open(conf.Store.Bbolt.Path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	client, err := redisconn.Open(conf.Redis)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = client.Close() }()
+	var caps redis.UniversalClient
+	if !conf.CapsBesideRecords() {
+		if caps, err = redisconn.Open(conf.CapsRedis); err != nil {
+			return err
+		}
+		defer func() { _ = caps.Close() }()
+	}
+	return serve(ctx, conf.Listen, node.Options{
+		Catalog: catalog, Reload: func() (*sendgate.Catalog, error) { return catalogfile.Load(conf.Catalog) },
+		Redis: client, CapsRedis: caps, Store: store, Namespace: conf.Namespace, Partitions: conf.Partitions,
+		RedisLimit: conf.Timeouts.Redis, StoreLimit: conf.Timeouts.Store, Log: newLog(s.err, level),
+	}, func(addr string) error {
+		_, err := fmt.Fprintf(s.out, "gate: listening on http://%s\n", addr)
+		return err
+	})
+}
+
+// serve runs a gate until the context ends. SIGHUP reads the catalog again.
+// started is called once the gate accepts connections.
+func serve(ctx context.Context, addr string, o node.Options, started func(addr string) error) error {
+	warnUnlessLoopback(o.Log, addr)
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
+	if err != nil {
+		return err
+	}
+	n, err := node.Start(ctx, o)
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	defer n.Close()
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	defer signal.Stop(hangups)
+	served := make(chan error, 1)
+	go func() { served <- n.Serve(ctx, listener) }()
+	if err := started(listener.Addr().String()); err != nil {
+		o.Log.Warn("cannot say where the gate listens", "error", err)
+	}
+	for {
+		select {
+		case err := <-served:
+			return err
+		case <-hangups:
+			n.Reload()
+		}
+	}
+}
+
+// warnUnlessLoopback says that anybody who reaches the listener may use it.
+func warnUnlessLoopback(log *slog.Logger, addr string) {
+	host, _, err := net.SplitHostPort(addr)
+	if ip := net.ParseIP(host); err == nil && (host == "localhost" || ip != nil && ip.IsLoopback()) {
+		return
+	}
+	log.Warn("the gate has no authentication yet: whoever reaches this address can use it", "listen", addr)
+}
+
+func environment() map[string]string {
+	vars := map[string]string{}
+	for _, v := range os.Environ() {
+		if name, value, ok := strings.Cut(v, "="); ok {
+			vars[name] = value
+		}
+	}
+	return vars
+}

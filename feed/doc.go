@@ -1,0 +1,14 @@
+// Package feed owns the change stream: how one gate's change reaches every
+// other.
+//
+// Every partition of the users has a Redis stream. [Publisher] runs the one
+// script that puts a changed record into the cache, appends the user's consent
+// to the partition's stream and publishes it. [Follower] subscribes to what is
+// published and hands it on; it keeps a cursor for each partition, and
+// whenever it was away, or a message names a predecessor that it has not seen,
+// it reads the stream from there.
+//
+// A cursor is an entry, its id and its content. If the entry is no longer in
+// the stream unchanged, the stream was trimmed, lost, or is another master's,
+// and something may have been missed: that is a gap, and the follower says so.
+package feed

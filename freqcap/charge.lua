@@ -1,0 +1,143 @@
+-- Judges a list of candidates of one user, in order, in one atomic step: a
+-- candidate is admitted if each of its caps has room or holds its id already,
+-- and then takes a slot under every cap that lacks the id. Otherwise nothing
+-- is charged for it.
+--
+-- A cap's log is a sorted set: member = notification id, score = the instant
+-- of the charge in milliseconds of Redis' clock. An entry counts while its
+-- score is later than now - window, so that one exactly a window old has left
+-- and a clock that steps back frees nothing.
+--
+-- KEYS        the logs that the candidates touch, each once, all of one slot
+-- ARGV[1]     'reserve', or 'look': each candidate is judged as if it were
+--             alone, and nothing is charged
+-- ARGV[2...]  for each of KEYS its window in milliseconds
+-- then, for each candidate:
+--   id        of the notification
+--   n         the number of its caps
+--   n pairs   number of the cap's log within KEYS, from 1; and its limit here
+--
+-- Result: a flat list of integers, for each candidate in order
+--   admitted  1 or 0
+--   n triples used: entries that count, the candidate's own included once
+--             charged; full: 1 if this cap had no room for the candidate; and
+--             an instant in milliseconds, 0 for none: of a full log, when it
+--             will have room, of any other, when its oldest entry leaves
+--
+-- Every log that is found or made has a TTL afterwards. Expired entries are
+-- removed from a log that is charged. No write comes before all reads that can
+-- fail, and the first one is a ZADD, which a full Redis refuses: whatever goes
+-- wrong, nothing was charged.
+
+local reserve = ARGV[1] == 'reserve'
+local clock = redis.call('TIME')
+local now = tonumber(clock[1]) * 1000 + math.floor(tonumber(clock[2]) / 1000)
+
+-- A key outlives its newest entry by this much, in milliseconds, so that a
+-- small step back of the clock does not find it gone.
+local slack = 5000
+
+-- Lua would write a large number as 1e+12.
+local function whole(n)
+  return string.format('%.0f', n)
+end
+
+local logs = {}
+for i, key in ipairs(KEYS) do
+  local window = tonumber(ARGV[1 + i])
+  local expired = whole(now - window)
+  logs[i] = {
+    key = key,
+    window = window,
+    expired = expired, -- the latest score that no longer counts
+    used = redis.call('ZCOUNT', key, '(' .. expired, '+inf'),
+  }
+end
+
+local function holds(log, id)
+  if log.used == 0 then
+    return false
+  end
+  local score = redis.call('ZSCORE', log.key, id)
+  return score and tonumber(score) > tonumber(log.expired)
+end
+
+-- When the nth of the entries that count leaves, the oldest being the 0th.
+local function leaves(log, nth)
+  if nth == 0 and log.first then
+    return log.first
+  end
+  local entry = redis.call('ZRANGEBYSCORE', log.key, '(' .. log.expired, '+inf', 'WITHSCORES', 'LIMIT', whole(nth), 1)
+  local at = tonumber(entry[2]) + log.window
+  if nth == 0 then
+    log.first = at
+  end
+  return at
+end
+
+-- A candidate may name one log twice; it is charged once.
+local function charge(log, id)
+  if log.charged == id then
+    return
+  end
+  redis.call('ZADD', log.key, whole(now), id)
+  log.charged = id
+  log.used = log.used + 1
+  if log.first and log.first > now + log.window then
+    log.first = now + log.window
+  end
+end
+
+local function resets(log, limit, full)
+  if not full then
+    return log.used > 0 and leaves(log, 0) or 0
+  end
+  return limit > 0 and leaves(log, log.used - limit) or 0
+end
+
+local result = {}
+local arg = #KEYS + 2
+
+local function judge()
+  local id, n = ARGV[arg], tonumber(ARGV[arg + 1])
+  arg = arg + 2
+  local caps, admitted = {}, true
+  for i = 1, n do
+    local log, limit = logs[tonumber(ARGV[arg])], tonumber(ARGV[arg + 1])
+    arg = arg + 2
+    local held = holds(log, id)
+    caps[i] = {log = log, limit = limit, held = held, full = not held and log.used >= limit}
+    admitted = admitted and not caps[i].full
+  end
+  if reserve and admitted then
+    for _, cap in ipairs(caps) do
+      if not cap.held then
+        charge(cap.log, id)
+      end
+    end
+  end
+  result[#result + 1] = admitted and 1 or 0
+  for _, cap in ipairs(caps) do
+    result[#result + 1] = cap.log.used
+    result[#result + 1] = cap.full and 1 or 0
+    result[#result + 1] = resets(cap.log, cap.limit, cap.full)
+  end
+end
+
+while arg <= #ARGV do
+  judge()
+end
+
+for _, log in ipairs(logs) do
+  if log.charged then
+    redis.call('ZREMRANGEBYSCORE', log.key, '-inf', log.expired)
+  end
+  if log.charged or redis.call('PTTL', log.key) == -1 then
+    -- The newest entry may be of a time that the clock has stepped back from.
+    local newest = redis.call('ZRANGE', log.key, -1, -1, 'WITHSCORES')[2]
+    local left = math.max(tonumber(newest) + log.window - now, 0)
+    redis.call('PEXPIRE', log.key, whole(left + slack))
+  end
+end
+
+return result

@@ -1,0 +1,132 @@
+package freqcap_test
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+
+	"github.com/sendgate/sendgate"
+	"github.com/sendgate/sendgate/freqcap"
+	"github.com/sendgate/sendgate/guard"
+	"github.com/sendgate/sendgate/internal/redistest"
+	"github.com/sendgate/sendgate/keyspace"
+	"github.com/sendgate/sendgate/redisconn"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// engine is a kind of Redis that the package has to work on.
+type engine struct {
+	name string
+	open func(testing.TB) redis.UniversalClient
+}
+
+var engines = []engine{
+	{"redis", func(t testing.TB) redis.UniversalClient { return redistest.Start(t).Client() }},
+	{"embedded", redistest.Embedded},
+	{"cluster", func(t testing.TB) redis.UniversalClient { return redistest.StartCluster(t).Client() }},
+}
+
+// onEngines runs a test once on each engine.
+func onEngines(t *testing.T, test func(t *testing.T, client redis.UniversalClient)) {
+	t.Parallel()
+	for _, e := range engines {
+		t.Run(e.name, func(t *testing.T) {
+			t.Parallel()
+			test(t, e.open(t))
+		})
+	}
+}
+
+// newGuard makes a guard that does not get in the way of a slow machine.
+func newGuard() *guard.Guard {
+	return guard.New(guard.Options{Name: "caps", Limit: time.Minute, InFlight: 64, Answered: redisconn.Answered})
+}
+
+var spaces atomic.Int64
+
+// newSpace makes a space that no other test has.
+func newSpace(t testing.TB) *keyspace.Space {
+	t.Helper()
+	s, err := keyspace.New(fmt.Sprintf("t%d", spaces.Add(1)), 8)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// bench is a Limiter on the test clock, with what it works on.
+type bench struct {
+	t      testing.TB
+	client redis.UniversalClient
+	space  *keyspace.Space
+	*freqcap.Limiter
+}
+
+func onTestClock(t testing.TB, client redis.UniversalClient) *bench {
+	t.Helper()
+	space := newSpace(t)
+	return &bench{t, client, space, freqcap.NewOnTestClock(client, space, newGuard())}
+}
+
+func onRedisClock(t testing.TB, client redis.UniversalClient) *bench {
+	t.Helper()
+	space := newSpace(t)
+	return &bench{t, client, space, freqcap.New(client, space, newGuard())}
+}
+
+// at sets a user's test clock.
+func (b *bench) at(user sendgate.UserID, millis int64) {
+	b.t.Helper()
+	if err := freqcap.SetTestClock(context.Background(), b.client, b.space, user, millis); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// judge asks for one answer, which must not be an error.
+func (b *bench) judge(user sendgate.UserID, id string, reserve bool, caps ...sendgate.BoundCap) sendgate.CapAnswer {
+	b.t.Helper()
+	a := b.Judge(context.Background(), []sendgate.CapAsk{{User: user, NotificationID: id, Caps: caps}}, reserve)[0]
+	if a.Err != nil {
+		b.t.Fatalf("%s of %s: %v", id, user, a.Err)
+	}
+	return a
+}
+
+// charge is judge with reserve.
+func (b *bench) charge(user sendgate.UserID, id string, caps ...sendgate.BoundCap) sendgate.CapAnswer {
+	b.t.Helper()
+	return b.judge(user, id, true, caps...)
+}
+
+// ttl is what Redis says of the key of a cap.
+func (b *bench) ttl(user sendgate.UserID, c sendgate.BoundCap) time.Duration {
+	b.t.Helper()
+	return b.client.PTTL(context.Background(), b.key(user, c)).Val()
+}
+
+func (b *bench) key(user sendgate.UserID, c sendgate.BoundCap) string {
+	b.t.Helper()
+	key, err := freqcap.KeyOf(b.space, user, c)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return key
+}
+
+// capOf makes a cap of everything, or by the fields with their values that
+// follow the limit in turn.
+func capOf(window time.Duration, limit int, by ...string) sendgate.BoundCap {
+	c := sendgate.BoundCap{Cap: sendgate.Cap{Kind: sendgate.CapRolling, Window: window, Limit: limit}}
+	for i := 0; i < len(by); i += 2 {
+		c.By, c.Values = append(c.By, sendgate.Field(by[i])), append(c.Values, by[i+1])
+	}
+	return c
+}
+
+func instant(millis int64) time.Time { return time.UnixMilli(millis).UTC() }

@@ -1,0 +1,155 @@
+// Package metrics owns what Sendgate tells Prometheus: the names, labels and
+// buckets of every metric. It implements sendgate.Observer. No label carries
+// an id of a user or of a notification.
+package metrics
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/sendgate/sendgate"
+)
+
+// Metrics is every metric of one process. It is safe for concurrent use.
+type Metrics struct {
+	registry *prometheus.Registry
+
+	decisions   *prometheus.CounterVec
+	uncapped    *prometheus.CounterVec
+	steps       [sendgate.StepCaps + 1]prometheus.Observer
+	zones       prometheus.Counter
+	cache       *prometheus.CounterVec
+	propagation prometheus.Histogram
+	pendingAge  prometheus.Gauge
+	breakers    *prometheus.GaugeVec
+	reloads     *prometheus.CounterVec
+	requests    *prometheus.HistogramVec
+}
+
+// fast are the buckets of what takes from microseconds to a second.
+var fast = []float64{
+	.000_005, .000_01, .000_025, .000_05, .000_1, .000_25, .000_5,
+	.001, .002_5, .005, .01, .025, .05, .1, .25, .5, 1,
+}
+
+// New makes the metrics of a process, those of the Go runtime included.
+func New() *Metrics {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	f := promauto.With(registry)
+	m := &Metrics{
+		registry: registry,
+		decisions: f.NewCounterVec(prometheus.CounterOpts{
+			Name: "sendgate_decisions_total",
+			Help: "Decisions, by the step that ended the check, verdict, reason, and whether something that had to be known was not.",
+		}, []string{"step", "verdict", "reason", "degraded"}),
+		uncapped: f.NewCounterVec(prometheus.CounterOpts{
+			Name: "sendgate_unverified_allows_total",
+			Help: "Notifications allowed without full knowledge, by category.",
+		}, []string{"category"}),
+		zones: f.NewCounter(prometheus.CounterOpts{
+			Name: "sendgate_timezone_fallbacks_total",
+			Help: "Checks of users whose stored time zone is not known, where the catalog's default was used.",
+		}),
+		cache: f.NewCounterVec(prometheus.CounterOpts{
+			Name: "sendgate_record_cache_total",
+			Help: "Looks into the record cache: hit, miss, stale (older than this gate knows of) or down.",
+		}, []string{"outcome"}),
+		propagation: f.NewHistogram(prometheus.HistogramOpts{
+			Name:    "sendgate_propagation_seconds",
+			Help:    "From the announcement of a change until this gate obeyed it.",
+			Buckets: []float64{.000_5, .001, .002_5, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30},
+		}),
+		pendingAge: f.NewGauge(prometheus.GaugeOpts{
+			Name: "sendgate_pending_oldest_seconds",
+			Help: "How long the oldest pending change has been so, as of the last sweep. Changes stay pending for 30 s at the least.",
+		}),
+		breakers: f.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "sendgate_breaker_open",
+			Help: "1 while a dependency is not asked because it failed repeatedly.",
+		}, []string{"dependency"}),
+		reloads: f.NewCounterVec(prometheus.CounterOpts{
+			Name: "sendgate_catalog_reloads_total",
+			Help: "Reloads of the catalog, by result: ok or refused.",
+		}, []string{"result"}),
+		requests: f.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "sendgate_http_request_seconds",
+			Help:    "HTTP requests, by route, method and status.",
+			Buckets: fast,
+		}, []string{"route", "method", "status"}),
+	}
+	steps := f.NewHistogramVec(prometheus.HistogramOpts{
+		Name:    "sendgate_step_seconds",
+		Help:    "What a step took, for all checks of a request together.",
+		Buckets: fast,
+	}, []string{"step"})
+	for _, s := range sendgate.Steps() {
+		m.steps[s] = steps.WithLabelValues(s.String())
+	}
+	return m
+}
+
+// Handler serves the metrics.
+func (m *Metrics) Handler() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{Registry: m.registry})
+}
+
+// Decided counts a decision.
+func (m *Metrics) Decided(d *sendgate.Decision) {
+	m.decisions.WithLabelValues(d.Step.String(), d.Verdict.String(), d.Reason.String(), strconv.FormatBool(d.Degraded)).Inc()
+	if d.Degraded && d.Verdict == sendgate.Allow {
+		m.uncapped.WithLabelValues(d.Category).Inc()
+	}
+}
+
+// StepTook records how long a step took.
+func (m *Metrics) StepTook(step sendgate.Step, _ int, took time.Duration) {
+	m.steps[step].Observe(took.Seconds())
+}
+
+// ZoneFellBack counts the use of the catalog's default time zone in place of
+// one that is not known.
+func (m *Metrics) ZoneFellBack() { m.zones.Inc() }
+
+// CacheLooked counts a look into the record cache.
+func (m *Metrics) CacheLooked(outcome string) { m.cache.WithLabelValues(outcome).Inc() }
+
+// Propagated records how long a change took to get here.
+func (m *Metrics) Propagated(lag time.Duration) { m.propagation.Observe(lag.Seconds()) }
+
+// PendingOldest records how long the oldest pending change has been so.
+func (m *Metrics) PendingOldest(age time.Duration) { m.pendingAge.Set(age.Seconds()) }
+
+// BreakerChanged records that a dependency's breaker opened or closed.
+func (m *Metrics) BreakerChanged(dependency string, open bool) {
+	value := 0.0
+	if open {
+		value = 1
+	}
+	m.breakers.WithLabelValues(dependency).Set(value)
+}
+
+// CatalogReloaded counts a reload of the catalog.
+func (m *Metrics) CatalogReloaded(err error) {
+	result := "ok"
+	if err != nil {
+		result = "refused"
+	}
+	m.reloads.WithLabelValues(result).Inc()
+}
+
+// Requested records an HTTP request. route is a pattern, never a path.
+func (m *Metrics) Requested(route, method string, status int, took time.Duration) {
+	m.requests.WithLabelValues(route, method, strconv.Itoa(status)).Observe(took.Seconds())
+}
+
+// Gauge adds a metric whose value is asked for whenever it is read.
+func (m *Metrics) Gauge(name, help string, value func() float64) {
+	promauto.With(m.registry).NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value)
+}

@@ -1,0 +1,176 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/sendgate/sendgate"
+	"github.com/sendgate/sendgate/api"
+	"github.com/sendgate/sendgate/bloom"
+	"github.com/sendgate/sendgate/feed"
+	"github.com/sendgate/sendgate/freqcap"
+	"github.com/sendgate/sendgate/guard"
+	"github.com/sendgate/sendgate/keyspace"
+	"github.com/sendgate/sendgate/metrics"
+	"github.com/sendgate/sendgate/prefs"
+	"github.com/sendgate/sendgate/prefs/rediscache"
+	"github.com/sendgate/sendgate/redisconn"
+)
+
+// Calls to one dependency at most under way at once.
+const (
+	redisInFlight = 1024
+	storeInFlight = 128
+)
+
+// Options are what a gate is made of. All but CapsRedis, Reload and Now are
+// required.
+type Options struct {
+	Catalog *sendgate.Catalog
+	// Reload reads the catalog again; nil means that it cannot be.
+	Reload     func() (*sendgate.Catalog, error)
+	Redis      redis.UniversalClient
+	CapsRedis  redis.UniversalClient // nil: the same Redis
+	Store      prefs.Store
+	Namespace  string
+	Partitions int // of a store that is new
+	RedisLimit time.Duration
+	StoreLimit time.Duration
+	Log        *slog.Logger
+	Now        func() time.Time // nil: the machine's clock
+}
+
+// Node is one running gate.
+type Node struct {
+	o       Options
+	metrics *metrics.Metrics
+	overlay *bloom.Overlay
+	reader  *prefs.Reader
+	gate    *sendgate.Gate
+	server  *api.Server
+	guards  []*guard.Guard
+
+	stop    context.CancelFunc
+	running sync.WaitGroup
+
+	mu         sync.Mutex
+	refused    error // why the last reload was refused
+	pendingAge time.Duration
+}
+
+// Start puts a gate together and starts what runs in its background. Close
+// ends it. The Redis clients and the store stay the caller's to close,
+// afterwards.
+func Start(ctx context.Context, o Options) (*Node, error) {
+	if o.Now == nil {
+		o.Now = sendgate.SystemClock
+	}
+	layout, err := o.Store.Layout(ctx, prefs.Layout{Partitions: o.Partitions})
+	if err != nil {
+		return nil, fmt.Errorf("read the layout of the store: %w", err)
+	}
+	space, err := keyspace.New(o.Namespace, layout.Partitions)
+	if err != nil {
+		return nil, err
+	}
+	n := &Node{o: o, metrics: metrics.New(), overlay: bloom.NewOverlay(bloom.DefaultOverlaySize)}
+	redisGuard := n.guard("redis", o.RedisLimit, redisInFlight, redisconn.Answered)
+	capsGuard, capsRedis := redisGuard, o.Redis
+	if o.CapsRedis != nil {
+		capsGuard, capsRedis = n.guard("caps_redis", o.RedisLimit, redisInFlight, redisconn.Answered), o.CapsRedis
+	}
+	cache := rediscache.New(o.Redis, space)
+	n.reader = prefs.NewReader(prefs.ReaderOptions{
+		Cache: cache, CacheGuard: redisGuard, Store: o.Store, StoreLimit: o.StoreLimit,
+		StoreGuard: n.guard("store", max(prefs.FillLimit, o.StoreLimit), storeInFlight, nil),
+		Observe:    func(outcome prefs.CacheOutcome) { n.metrics.CacheLooked(outcome.String()) },
+	})
+	n.gate = sendgate.NewGate(sendgate.Options{
+		Catalog: o.Catalog, Overlay: n.overlay, Records: n.reader, Caps: freqcap.New(capsRedis, space, capsGuard),
+		Observer: n.metrics, CapsBesideRecords: o.CapsRedis == nil, Now: o.Now,
+	})
+	carrier := prefs.NewCarrier(o.Store, feed.NewPublisher(o.Redis, space))
+	n.server = api.New(api.Options{
+		Gate: n.gate,
+		Preferences: prefs.NewService(prefs.ServiceOptions{
+			Store: o.Store, Carrier: carrier, Overlay: n.overlay, Catalog: n.gate.Catalog, Log: o.Log, Now: o.Now,
+		}),
+		Ready: n.ready, Metrics: n.metrics.Handler(), Observe: n.metrics.Requested, Log: o.Log, Now: o.Now,
+	})
+	n.metrics.Gauge("sendgate_overlay_users", "Users whose latest state is known in process.",
+		func() float64 { return float64(n.overlay.Len()) })
+	n.metrics.Gauge("sendgate_overlay_dropped", "Users dropped from the overlay because it was full.",
+		func() float64 { return float64(n.overlay.Dropped()) })
+
+	background, stop := context.WithCancel(context.WithoutCancel(ctx))
+	n.stop = stop
+	follower := feed.NewFollower(feed.FollowerOptions{
+		Client: o.Redis, Space: space, Sink: n.overlay, Log: o.Log, Lag: n.metrics.Propagated, Now: o.Now,
+	})
+	sweeper := prefs.NewSweeper(prefs.SweeperOptions{
+		Store: o.Store, Carrier: carrier, Cache: cache, Log: o.Log, Now: o.Now, Observe: n.swept,
+	})
+	n.running.Go(func() { follower.Run(background) })
+	n.running.Go(func() { sweeper.Run(background) })
+	return n, nil
+}
+
+func (n *Node) guard(name string, limit time.Duration, inFlight int, answered func(error) bool) *guard.Guard {
+	g := guard.New(guard.Options{
+		Name: name, Limit: limit, InFlight: inFlight, Answered: answered,
+		Changed: func(name string, open bool) {
+			n.metrics.BreakerChanged(name, open)
+			if open {
+				n.o.Log.Warn("a dependency has failed repeatedly and is not asked for a while", "dependency", name)
+			} else {
+				n.o.Log.Info("a dependency is asked again", "dependency", name)
+			}
+		},
+	})
+	n.guards = append(n.guards, g)
+	return g
+}
+
+// Overlay is what this gate knows of users who changed lately.
+func (n *Node) Overlay() *bloom.Overlay { return n.overlay }
+
+// Serve answers over HTTP until the context ends, and finishes the requests in
+// flight then.
+func (n *Node) Serve(ctx context.Context, l net.Listener) error { return n.server.Serve(ctx, l) }
+
+// ServeHTTP answers one request.
+func (n *Node) ServeHTTP(w http.ResponseWriter, r *http.Request) { n.server.ServeHTTP(w, r) }
+
+// Close ends what runs in the background and waits for it.
+func (n *Node) Close() {
+	n.stop()
+	n.running.Wait()
+	n.reader.Close()
+}
+
+// Reload reads the catalog again. One with a fault is refused, and the catalog
+// in force stays.
+func (n *Node) Reload() {
+	if n.o.Reload == nil {
+		n.o.Log.Info("there is no catalog file to read again")
+		return
+	}
+	catalog, err := n.o.Reload()
+	n.metrics.CatalogReloaded(err)
+	n.mu.Lock()
+	n.refused = err
+	n.mu.Unlock()
+	if err != nil {
+		n.o.Log.Error("the catalog was refused; the one in force stays", "error", err)
+		return
+	}
+	n.gate.SetCatalog(catalog)
+	n.o.Log.Info("the catalog was read again")
+}

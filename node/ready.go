@@ -1,0 +1,50 @@
+package node
+
+import (
+	"time"
+
+	"github.com/sendgate/sendgate/api"
+)
+
+// pendingLimit is how long a change may be pending before readiness says so:
+// 30 s are usual.
+const pendingLimit = 2 * time.Minute
+
+func (n *Node) swept(oldest time.Duration) {
+	n.metrics.PendingOldest(oldest)
+	n.mu.Lock()
+	n.pendingAge = oldest
+	n.mu.Unlock()
+}
+
+// ready says what is missing or degraded. A gate is ready for traffic as soon
+// as it follows the change stream; what fails later degrades it, and its
+// answers say so, but takes it away from nobody.
+func (n *Node) ready() []api.Part {
+	n.mu.Lock()
+	refused, pendingAge := n.refused, n.pendingAge
+	n.mu.Unlock()
+
+	parts := []api.Part{{Name: "feed", State: api.PartOK}, {Name: "catalog", State: api.PartOK}, {Name: "propagation", State: api.PartOK}}
+	switch {
+	case n.overlay.Live():
+	case n.overlay.WasLive():
+		parts[0].State, parts[0].Detail = api.PartDegraded, "the change stream is not being followed: opt-outs known in process are verified"
+	default:
+		parts[0].State, parts[0].Detail = api.PartMissing, "the change stream has not been followed yet"
+	}
+	if refused != nil {
+		parts[1].State, parts[1].Detail = api.PartDegraded, "the last reload was refused: "+refused.Error()
+	}
+	if pendingAge > pendingLimit {
+		parts[2].State, parts[2].Detail = api.PartDegraded, "a change has been pending for "+pendingAge.Round(time.Second).String()
+	}
+	for _, g := range n.guards {
+		part := api.Part{Name: g.Name(), State: api.PartOK}
+		if g.Open() {
+			part.State, part.Detail = api.PartDegraded, "it has failed repeatedly and is not asked for a while"
+		}
+		parts = append(parts, part)
+	}
+	return parts
+}

@@ -1,0 +1,112 @@
+// Package rediscache keeps users' preferences in Redis, one key a user, as
+// package keyspace lays them out. A miss leaves a lease in the key, and only
+// its holder may fill it, so that a slow reader cannot put an old record over
+// a newer one that has come and gone. Changes are written to the same key by
+// package feed.
+package rediscache
+
+import (
+	"context"
+	_ "embed" // the scripts
+	"errors"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/sendgate/sendgate"
+	"github.com/sendgate/sendgate/keyspace"
+	"github.com/sendgate/sendgate/prefs"
+)
+
+// leaseFor is how long a reader has to fill the key. It is longer than a read
+// of the store may take.
+const leaseFor = 3 * time.Second
+
+var (
+	//go:embed lease.lua
+	leaseSource string
+	//go:embed fill.lua
+	fillSource string
+
+	leaseScript = redis.NewScript(leaseSource)
+	fillScript  = redis.NewScript(fillSource)
+)
+
+// Cache implements prefs.Cache. It is safe for concurrent use.
+type Cache struct {
+	client redis.UniversalClient
+	space  *keyspace.Space
+}
+
+// New makes a Cache.
+func New(client redis.UniversalClient, space *keyspace.Space) *Cache {
+	return &Cache{client: client, space: space}
+}
+
+// Get reads many users' entries in one pipeline. A lease, and a value that is
+// not understood here, count as absent.
+func (c *Cache) Get(ctx context.Context, users []sendgate.UserID) []prefs.Cached {
+	found := make([]prefs.Cached, len(users))
+	if len(users) == 1 {
+		found[0] = cached(c.client.Get(ctx, c.space.Record(users[0])))
+		return found
+	}
+	pipe := c.client.Pipeline()
+	replies := make([]*redis.StringCmd, len(users))
+	for i, u := range users {
+		replies[i] = pipe.Get(ctx, c.space.Record(u))
+	}
+	_, _ = pipe.Exec(ctx) // each reply carries its own error
+	for i, reply := range replies {
+		found[i] = cached(reply)
+	}
+	return found
+}
+
+// Lease asks for the right to fill a user's entry.
+func (c *Cache) Lease(ctx context.Context, user sendgate.UserID, atLeast int64, token string) (granted bool, _ prefs.Cached) {
+	lease := keyspace.LeaseValue(token)
+	held, err := leaseScript.Run(ctx, c.client, []string{c.space.Record(user)}, lease, atLeast, leaseFor.Milliseconds()).Text()
+	if err != nil {
+		return false, prefs.Cached{Err: err}
+	}
+	if held == lease {
+		return true, prefs.Cached{}
+	}
+	return false, prefs.Cached{Preferences: parse(held)}
+}
+
+// Fill stores preferences if the lease of that token still stands.
+func (c *Cache) Fill(ctx context.Context, user sendgate.UserID, token string, p *sendgate.Preferences) error {
+	body, err := prefs.EncodePreferences(p)
+	if err != nil {
+		return err
+	}
+	return fillScript.Run(ctx, c.client, []string{c.space.Record(user)}, keyspace.LeaseValue(token),
+		keyspace.RecordValue(p.Revision, body), keyspace.RecordTTL().Milliseconds()).Err()
+}
+
+// cached reads a reply to GET.
+func cached(reply *redis.StringCmd) prefs.Cached {
+	value, err := reply.Result()
+	switch {
+	case errors.Is(err, redis.Nil):
+		return prefs.Cached{}
+	case err != nil:
+		return prefs.Cached{Err: err}
+	}
+	return prefs.Cached{Preferences: parse(value)}
+}
+
+// parse reads what a record key holds; nil is a lease or not understood.
+func parse(value string) *sendgate.Preferences {
+	revision, body, ok := keyspace.ParseRecordValue(value)
+	if !ok {
+		return nil
+	}
+	p, err := prefs.DecodePreferences([]byte(body))
+	if err != nil || p.Revision != revision {
+		return nil
+	}
+	return p
+}

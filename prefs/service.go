@@ -1,0 +1,268 @@
+package prefs
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"github.com/oklog/ulid/v2"
+
+	"github.com/sendgate/sendgate"
+)
+
+const (
+	writeLimit = 3 * time.Second        // of one edit, until it is durable
+	carryLimit = 250 * time.Millisecond // of carrying a change on within its request
+)
+
+// Overlay is this gate's own knowledge of who changed lately.
+type Overlay interface {
+	Apply(c sendgate.Consent)
+}
+
+// Service edits preferences. It is safe for concurrent use.
+type Service struct {
+	store interface {
+		RecordStore
+		AuditLog
+	}
+	carrier *Carrier
+	overlay Overlay
+	catalog func() *sendgate.Catalog
+	log     *slog.Logger
+	now     func() time.Time
+	edits   *turns
+}
+
+// ServiceOptions are what a Service is made of. All are required.
+type ServiceOptions struct {
+	Store interface {
+		RecordStore
+		AuditLog
+	}
+	Carrier *Carrier
+	Overlay Overlay
+	Catalog func() *sendgate.Catalog
+	Log     *slog.Logger
+	Now     func() time.Time
+}
+
+// NewService makes a Service.
+func NewService(o ServiceOptions) *Service {
+	return &Service{
+		store: o.Store, carrier: o.Carrier, overlay: o.Overlay, catalog: o.Catalog, log: o.Log, now: o.Now,
+		edits: newTurns(),
+	}
+}
+
+// Get reads a user's preferences from the store. A user whom nobody has seen
+// has those of revision 0.
+func (s *Service) Get(ctx context.Context, user sendgate.UserID) (*sendgate.Preferences, error) {
+	if err := user.Validate("user_id"); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, writeLimit)
+	defer cancel()
+	r, err := s.store.Get(ctx, user)
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	return &r.Preferences, nil
+}
+
+// Update edits a user's preferences and returns them as they are then. If
+// ifRevision is not nil and the user has another revision, nothing is changed
+// and the error is CodeRevisionMismatch.
+func (s *Service) Update(ctx context.Context, user sendgate.UserID, e Edit, ifRevision *int64, meta Meta) (*sendgate.Preferences, error) {
+	if err := user.Validate("user_id"); err != nil {
+		return nil, err
+	}
+	r, err := s.change(ctx, user, ifRevision, meta, func(r *Record) ([]Diff, error) { return e.apply(r, s.catalog()) })
+	if err != nil {
+		return nil, err
+	}
+	return &r.Preferences, nil
+}
+
+// Effect is what a call on holds led to.
+type Effect struct {
+	Preferences *sendgate.Preferences
+	At          time.Time // when it was durable
+}
+
+// UnsubscribeAll places a hold.
+func (s *Service) UnsubscribeAll(ctx context.Context, u Unsubscribe, meta Meta) (Effect, error) {
+	hold, err := u.hold(s.now().Truncate(time.Millisecond))
+	if err != nil {
+		return Effect{}, err
+	}
+	if meta.Reason == "" {
+		meta.Reason = u.Reason
+	}
+	return s.effect(s.change(ctx, u.User, nil, meta, func(r *Record) ([]Diff, error) { return placeHold(r, hold), nil }))
+}
+
+// Resubscribe lifts a hold. What was stored per topic is as it was.
+func (s *Service) Resubscribe(ctx context.Context, u Resubscribe, meta Meta) (Effect, error) {
+	source, err := u.source()
+	if err != nil {
+		return Effect{}, err
+	}
+	if meta.Reason == "" {
+		meta.Reason = u.Reason
+	}
+	return s.effect(s.change(ctx, u.User, nil, meta, func(r *Record) ([]Diff, error) { return liftHold(r, source), nil }))
+}
+
+func (s *Service) effect(r *Record, err error) (Effect, error) {
+	if err != nil {
+		return Effect{}, err
+	}
+	return Effect{Preferences: &r.Preferences, At: s.now()}, nil
+}
+
+// Changes lists a user's changes of a revision greater than after, at most
+// limit of them. Changes that have not reached the audit log yet are included.
+func (s *Service) Changes(ctx context.Context, user sendgate.UserID, after int64, limit int) ([]Change, error) {
+	if err := user.Validate("user_id"); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, writeLimit)
+	defer cancel()
+	// The record comes first: what is cleared from it in between is in the log by then.
+	r, err := s.store.Get(ctx, user)
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	logged, err := s.store.Changes(ctx, user, after, limit)
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	return mergeChanges(logged, r.Pending, after, limit), nil
+}
+
+// change makes one edit durable, obeys it here, and carries it on as far as
+// it gets in time.
+func (s *Service) change(ctx context.Context, user sendgate.UserID, ifRevision *int64, meta Meta, edit func(*Record) ([]Diff, error)) (*Record, error) {
+	if err := meta.Validate(); err != nil {
+		return nil, err
+	}
+	r, err := s.write(ctx, user, ifRevision, meta, edit)
+	if err != nil {
+		return nil, err
+	}
+	// From here on the change is durable: it is obeyed here at once, and a
+	// caller who has gone away stops nothing.
+	s.overlay.Apply(sendgate.ConsentOf(user, &r.Preferences))
+	if len(r.Pending) > 0 {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), carryLimit)
+		defer cancel()
+		if err := s.carrier.Carry(ctx, user); err != nil {
+			s.log.Warn("a change did not get through at once; the sweep will carry it on", "error", err)
+		}
+	}
+	return r, nil
+}
+
+// write repeats a conditional write until it is known to have been made, or
+// known not to be. Every attempt carries the same change id: if an answer was
+// lost, or the write lands late, the record says so when it is read again, and
+// the edit is made once.
+func (s *Service) write(ctx context.Context, user sendgate.UserID, ifRevision *int64, meta Meta, edit func(*Record) ([]Diff, error)) (*Record, error) {
+	ctx, cancel := context.WithTimeout(ctx, writeLimit)
+	defer cancel()
+	if err := s.edits.take(ctx, user); err != nil {
+		return nil, unavailable(err)
+	}
+	defer s.edits.give(user)
+	change := Change{ID: ulid.Make().String(), Meta: meta}
+	r, err := backoff.Retry(ctx, func() (*Record, error) {
+		r, err := s.store.Get(ctx, user)
+		if err != nil || madeAlready(r, change.ID) {
+			return r, err
+		}
+		return s.attempt(ctx, r, ifRevision, change, edit)
+	}, backoff.WithBackOff(&backoff.ExponentialBackOff{
+		InitialInterval: 2 * time.Millisecond, MaxInterval: 200 * time.Millisecond, Multiplier: 2, RandomizationFactor: 0.5,
+	}))
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	return r, nil
+}
+
+// attempt edits a record as it was read and writes it. An error that is not
+// permanent makes it worth reading the record again.
+func (s *Service) attempt(ctx context.Context, r *Record, ifRevision *int64, change Change, edit func(*Record) ([]Diff, error)) (*Record, error) {
+	if ifRevision != nil && *ifRevision != r.Revision {
+		return nil, backoff.Permanent(sendgate.Errorf(sendgate.CodeRevisionMismatch, "If-Match", "the preferences are at revision %d", r.Revision))
+	}
+	next := r.Clone()
+	diffs, err := edit(next)
+	if err != nil {
+		return nil, backoff.Permanent(err)
+	}
+	if len(diffs) == 0 {
+		return r, nil
+	}
+	now := s.now().UTC().Truncate(time.Millisecond)
+	next.Revision, next.UpdatedAt = r.Revision+1, now
+	change.Revision, change.At, change.What = next.Revision, now, diffs
+	next.Pending = append(next.Pending, change)
+	if err := checkSize(next); err != nil {
+		return nil, backoff.Permanent(err)
+	}
+	return next, s.store.Put(ctx, next, r.Revision)
+}
+
+func checkSize(r *Record) error {
+	data, err := EncodeRecord(r)
+	if err != nil {
+		return err
+	}
+	if len(data) > MaxRecordBytes {
+		return sendgate.Errorf(sendgate.CodeRecordTooLarge, "", "the record would have %d bytes, and at most %d are stored", len(data), MaxRecordBytes)
+	}
+	return nil
+}
+
+// madeAlready tells whether an edit stands in a record. Pending changes stay
+// there for longer than any edit takes.
+func madeAlready(r *Record, changeID string) bool {
+	for _, c := range r.Pending {
+		if c.ID == changeID {
+			return true
+		}
+	}
+	return false
+}
+
+// mergeChanges puts logged and pending changes in one list by revision; many
+// stand in both.
+func mergeChanges(logged, pending []Change, after int64, limit int) []Change {
+	byRevision := map[int64]Change{}
+	for _, c := range slices.Concat(pending, logged) {
+		if c.Revision > after {
+			byRevision[c.Revision] = c
+		}
+	}
+	merged := make([]Change, 0, len(byRevision))
+	for _, revision := range slices.Sorted(maps.Keys(byRevision)) {
+		merged = append(merged, byRevision[revision])
+	}
+	return merged[:min(limit, len(merged))]
+}
+
+// unavailable is what a caller is told when the store did not do its part.
+func unavailable(err error) error {
+	var own *sendgate.Error
+	var many sendgate.Errors
+	if errors.As(err, &own) || errors.As(err, &many) {
+		return err
+	}
+	return &sendgate.Error{Code: sendgate.CodeStoreUnavailable, Detail: "the store did not answer: nothing was written, or it is not known; repeat the call", Err: err}
+}
