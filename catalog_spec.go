@@ -25,10 +25,10 @@ type CategorySpec struct {
 // CapSpec is one frequency cap: at most Limit notifications per Window, per
 // user and per value of the fields in By.
 type CapSpec struct {
-	Kind   string   `yaml:"kind,omitempty" json:"kind,omitempty"` // `rolling`, the default
-	By     []Field  `yaml:"by" json:"by"`
-	Window string   `yaml:"window" json:"window"` // as ParseDuration reads it
-	Limit  *int     `yaml:"limit" json:"limit"`
+	Kind   string  `yaml:"kind,omitempty" json:"kind,omitempty"` // `rolling`, the default
+	By     []Field `yaml:"by" json:"by"`
+	Window string  `yaml:"window" json:"window"` // as ParseDuration reads it
+	Limit  *int    `yaml:"limit" json:"limit"`
 }
 
 // UserCapsSpec lets users set caps of their own for a category, from 0 to

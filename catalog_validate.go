@@ -246,6 +246,10 @@ func (b *catalogBuilder) userCaps(path string, spec *UserCapsSpec, cat *Category
 	}
 }
 
+// maxAllowedHours bounds the windows of one category on one channel, all of
+// which are looked at for every instant that is judged.
+const maxAllowedHours = 16
+
 func (b *catalogBuilder) allowedHours(path string, specs []AllowedHoursSpec, cat *Category) {
 	for i, spec := range specs {
 		at := index(path+".allowed_hours", i)
@@ -270,6 +274,10 @@ func (b *catalogBuilder) allowedHours(path string, specs []AllowedHoursSpec, cat
 			}
 			if cat.allowed == nil {
 				cat.allowed = map[string][]quiet.Window{}
+			}
+			if len(cat.allowed[channel]) == maxAllowedHours {
+				b.fault(at, "a category has at most %d windows of allowed hours on one channel, and %s has them", maxAllowedHours, channel)
+				continue
 			}
 			cat.allowed[channel] = append(cat.allowed[channel], w)
 		}

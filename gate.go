@@ -2,6 +2,7 @@ package sendgate
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 	"time"
 )
@@ -136,6 +137,10 @@ const (
 	Look                // nothing is charged
 )
 
+// chunkSize is how many checks of a list go through the pipeline together, and
+// so how many commands one time limit has to do for.
+const chunkSize = 100
+
 // Result is the decision on one check of a list, or the error that stands in
 // its place.
 type Result struct {
@@ -163,7 +168,10 @@ func (g *Gate) DecideAll(ctx context.Context, checks []Check, mode Mode) []Resul
 			batch = append(batch, &cases[i])
 		}
 	}
-	(&round{Gate: g, catalog: catalog, reserve: mode == Reserve}).run(ctx, batch)
+	r := &round{Gate: g, catalog: catalog, reserve: mode == Reserve}
+	for some := range slices.Chunk(batch, chunkSize) {
+		r.run(ctx, some)
+	}
 	for i := range results {
 		if results[i].Err == nil {
 			results[i].Decision = cases[i].decision

@@ -1,6 +1,7 @@
 package bloom
 
 import (
+	"container/list"
 	"hash/maphash"
 	"sync"
 	"sync/atomic"
@@ -31,9 +32,8 @@ type Overlay struct {
 type shard struct {
 	mu      sync.RWMutex
 	most    int
-	entries map[sendgate.UserID]known
-	order   []sendgate.UserID // by first change; a ring of the users in entries
-	oldest  int
+	entries map[sendgate.UserID]*list.Element
+	order   *list.List // of known, the user who changed longest ago in front
 }
 
 // known is a consent and the epoch it was learned in. One of an epoch before
@@ -48,7 +48,7 @@ type known struct {
 func NewOverlay(size int) *Overlay {
 	o := &Overlay{seed: maphash.MakeSeed()}
 	for i := range o.shards {
-		o.shards[i] = shard{most: max(1, size/shardCount), entries: map[sendgate.UserID]known{}}
+		o.shards[i] = shard{most: max(1, size/shardCount), entries: map[sendgate.UserID]*list.Element{}, order: list.New()}
 	}
 	return o
 }
@@ -66,9 +66,13 @@ func (o *Overlay) Consent(user sendgate.UserID) (c sendgate.Consent, exact, ok b
 	epoch, live := o.epoch.Load(), o.live.Load()
 	s := o.shard(user)
 	s.mu.RLock()
-	k, ok := s.entries[user]
-	s.mu.RUnlock()
-	return k.consent, ok && live && k.epoch >= epoch, ok
+	defer s.mu.RUnlock()
+	element, ok := s.entries[user]
+	if !ok {
+		return c, false, false
+	}
+	k := element.Value.(known)
+	return k.consent, live && k.epoch >= epoch, true
 }
 
 // Apply takes a user's consent, unless a newer one is known.
@@ -77,21 +81,18 @@ func (o *Overlay) Apply(c sendgate.Consent) {
 	s := o.shard(c.User)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	old, there := s.entries[c.User]
-	if there && old.consent.Revision > c.Revision {
+	if element, there := s.entries[c.User]; there {
+		if element.Value.(known).consent.Revision <= c.Revision {
+			element.Value = k
+			s.order.MoveToBack(element)
+		}
 		return
 	}
-	s.entries[c.User] = k
-	switch {
-	case there:
-	case len(s.order) < s.most:
-		s.order = append(s.order, c.User)
-	default:
-		delete(s.entries, s.order[s.oldest])
-		s.order[s.oldest] = c.User
-		s.oldest = (s.oldest + 1) % s.most
+	if len(s.entries) == s.most {
+		delete(s.entries, s.order.Remove(s.order.Front()).(known).consent.User)
 		o.dropped.Add(1)
 	}
+	s.entries[c.User] = s.order.PushBack(k)
 }
 
 // SetLive says whether changes made elsewhere arrive within moments.

@@ -1,16 +1,20 @@
 // Package config reads the configuration file that every program of Sendgate
 // shares. Every value can be overridden from the environment: the variable is
 // SENDGATE_ and the path of the member in capitals, such as
-// SENDGATE_TIMEOUTS_REDIS.
+// SENDGATE_TIMEOUTS_REDIS. A list is written with commas.
 package config
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"path/filepath"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
-
-	"github.com/caarlos0/env/v11"
 
 	"github.com/sendgate/sendgate"
 	"github.com/sendgate/sendgate/keyspace"
@@ -87,15 +91,34 @@ func Load(path string, environment map[string]string) (*Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := env.ParseWithOptions(&c, env.Options{Prefix: EnvPrefix, Environment: environment}); err != nil {
-		return nil, fmt.Errorf("environment: %w", err)
+	overridden, err := override(&c, environment)
+	if err != nil {
+		return nil, err
 	}
-	if err := c.validate(); err != nil {
-		return nil, file.Locate(err)
+	if faults := c.validate(); len(faults) > 0 {
+		return nil, located(file, overridden, faults)
 	}
 	c.Catalog = relativeTo(path, c.Catalog)
 	c.Store.Bbolt.Path = relativeTo(path, c.Store.Bbolt.Path)
 	return &c, nil
+}
+
+// located says of every fault where the value stands: in which variable, or in
+// which line of the file.
+func located(file *yamlfile.File, overridden map[string]string, faults sendgate.Errors) error {
+	var inFile sendgate.Errors
+	var lines []string
+	for _, fault := range faults {
+		if name := variable(fault.Field); overridden[name] != "" {
+			lines = append(lines, "environment: "+name+": "+fault.Detail)
+		} else {
+			inFile.Add(fault)
+		}
+	}
+	if err := file.Locate(inFile.Err()); err != nil {
+		lines = append([]string{err.Error()}, lines...)
+	}
+	return errors.New(strings.Join(lines, "\n"))
 }
 
 func relativeTo(file, path string) string {
@@ -105,13 +128,12 @@ func relativeTo(file, path string) string {
 	return filepath.Join(filepath.Dir(file), path)
 }
 
-func (c *Config) validate() error {
-	var errs sendgate.Errors
+func (c *Config) validate() (errs sendgate.Errors) {
 	fault := func(field, format string, args ...any) {
 		errs.Add(sendgate.Errorf(CodeInvalidConfig, field, format, args...))
 	}
-	if c.Listen == "" {
-		fault("listen", "host:port is required")
+	if err := validateListen(c.Listen); err != nil {
+		fault("listen", "%v", err)
 	}
 	if c.Catalog == "" {
 		fault("catalog", "the path of a catalog file is required")
@@ -122,13 +144,9 @@ func (c *Config) validate() error {
 	if _, err := keyspace.New(keyspace.DefaultNamespace, c.Partitions); err != nil {
 		fault("partitions", "%v", err)
 	}
-	if err := c.Redis.Validate(); err != nil {
-		fault("redis", "%v", err)
-	}
-	if !c.CapsBesideRecords() {
-		if err := c.CapsRedis.Validate(); err != nil {
-			fault("caps_redis", "%v", err)
-		}
+	errs.Add(redisFault("redis", c.Redis))
+	if !c.CapsBesideRecords() || isSet(c.CapsRedis) {
+		errs.Add(redisFault("caps_redis", c.CapsRedis))
 	}
 	if c.Store.Bbolt.Path == "" {
 		fault("store", "a store is required, such as bbolt: {path: sendgate.db}")
@@ -141,8 +159,36 @@ func (c *Config) validate() error {
 			fault(t.field, "must be from 1ms to 10s, not %v", t.value)
 		}
 	}
-	if _, err := c.Log.SlogLevel(); err != nil {
+	if !slices.Contains(logLevels, c.Log.Level) {
 		fault("log.level", "must be debug, info, warn or error, not %q", sendgate.Clip(c.Log.Level))
 	}
-	return errs.Err()
+	return errs
+}
+
+var logLevels = []string{"debug", "info", "warn", "error"}
+
+// redisFault is what is wrong with a Redis, at the member that is wrong.
+func redisFault(field string, o redisconn.Options) *sendgate.Error {
+	err := o.Validate()
+	if err == nil {
+		return nil
+	}
+	member, detail, _ := strings.Cut(err.Error(), ": ")
+	return sendgate.Errorf(CodeInvalidConfig, field+"."+member, "%s", detail)
+}
+
+// isSet tells whether anything is said of a Redis but where it is.
+func isSet(o redisconn.Options) bool {
+	o.Addrs = nil
+	return !reflect.ValueOf(o).IsZero()
+}
+
+// validateListen refuses what cannot be listened on. No host is every address
+// of the machine, and port 0 is any that is free.
+func validateListen(addr string) error {
+	host, port, err := net.SplitHostPort(addr)
+	if _, portErr := strconv.ParseUint(port, 10, 16); err != nil || portErr != nil || strings.ContainsAny(host, " \t\r\n/@") {
+		return fmt.Errorf("must be host:port, not %q", sendgate.Clip(addr))
+	}
+	return nil
 }

@@ -35,7 +35,7 @@ local now = tonumber(clock[1]) * 1000 + math.floor(tonumber(clock[2]) / 1000)
 
 -- A key outlives its newest entry by this much, in milliseconds, so that a
 -- small step back of the clock does not find it gone.
-local slack = 5000
+local slack = 500000
 
 -- Lua would write a large number as 1e+12.
 local function whole(n)

@@ -26,10 +26,10 @@ type goldenCase struct {
 	} `json:"steps"`
 }
 
-// TestGolden holds the package to answers that were worked out beforehand. The
+// testGolden holds the package to answers that were worked out beforehand. The
 // environment variable SENDGATE_CASES names another folder with a
 // rolling-cap.jsonl.
-func TestGolden(t *testing.T) {
+func testGolden(t *testing.T, client redis.UniversalClient) {
 	folder := "../testdata"
 	if other := os.Getenv("SENDGATE_CASES"); other != "" {
 		folder = other
@@ -38,7 +38,7 @@ func TestGolden(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var cases []goldenCase
+	cases := 0
 	for i, line := range bytes.Split(data, []byte("\n")) {
 		if len(bytes.TrimSpace(line)) == 0 {
 			continue
@@ -47,20 +47,16 @@ func TestGolden(t *testing.T) {
 		if err := json.Unmarshal(line, &c); err != nil {
 			t.Fatalf("line %d: %v", i+1, err)
 		}
-		cases = append(cases, c)
+		c.check(onTestClock(t, client), i+1)
+		cases++
 	}
-	if len(cases) == 0 {
+	if cases == 0 {
 		t.Fatal("no cases")
 	}
-	t.Logf("%d cases", len(cases))
-	onEngines(t, func(t *testing.T, client redis.UniversalClient) {
-		for i, c := range cases {
-			c.check(onTestClock(t, client), i+1)
-		}
-	})
+	t.Logf("%d cases", cases)
 }
 
-func (c goldenCase) check(b *bench, number int) {
+func (c goldenCase) check(b *rig, number int) {
 	b.t.Helper()
 	for i, s := range c.Steps {
 		b.at(s.User, s.At)

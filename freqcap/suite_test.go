@@ -13,35 +13,11 @@ import (
 	"github.com/sendgate/sendgate"
 	"github.com/sendgate/sendgate/freqcap"
 	"github.com/sendgate/sendgate/guard"
-	"github.com/sendgate/sendgate/internal/redistest"
 	"github.com/sendgate/sendgate/keyspace"
 	"github.com/sendgate/sendgate/redisconn"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// engine is a kind of Redis that the package has to work on.
-type engine struct {
-	name string
-	open func(testing.TB) redis.UniversalClient
-}
-
-var engines = []engine{
-	{"redis", func(t testing.TB) redis.UniversalClient { return redistest.Start(t).Client() }},
-	{"embedded", redistest.Embedded},
-	{"cluster", func(t testing.TB) redis.UniversalClient { return redistest.StartCluster(t).Client() }},
-}
-
-// onEngines runs a test once on each engine.
-func onEngines(t *testing.T, test func(t *testing.T, client redis.UniversalClient)) {
-	t.Parallel()
-	for _, e := range engines {
-		t.Run(e.name, func(t *testing.T) {
-			t.Parallel()
-			test(t, e.open(t))
-		})
-	}
-}
 
 // newGuard makes a guard that does not get in the way of a slow machine.
 func newGuard() *guard.Guard {
@@ -60,28 +36,28 @@ func newSpace(t testing.TB) *keyspace.Space {
 	return s
 }
 
-// bench is a Limiter on the test clock, with what it works on.
-type bench struct {
+// rig is a Limiter on the test clock, with what it works on.
+type rig struct {
 	t      testing.TB
 	client redis.UniversalClient
 	space  *keyspace.Space
 	*freqcap.Limiter
 }
 
-func onTestClock(t testing.TB, client redis.UniversalClient) *bench {
+func onTestClock(t testing.TB, client redis.UniversalClient) *rig {
 	t.Helper()
 	space := newSpace(t)
-	return &bench{t, client, space, freqcap.NewOnTestClock(client, space, newGuard())}
+	return &rig{t, client, space, freqcap.NewOnTestClock(client, space, newGuard())}
 }
 
-func onRedisClock(t testing.TB, client redis.UniversalClient) *bench {
+func onRedisClock(t testing.TB, client redis.UniversalClient) *rig {
 	t.Helper()
 	space := newSpace(t)
-	return &bench{t, client, space, freqcap.New(client, space, newGuard())}
+	return &rig{t, client, space, freqcap.New(client, space, newGuard())}
 }
 
 // at sets a user's test clock.
-func (b *bench) at(user sendgate.UserID, millis int64) {
+func (b *rig) at(user sendgate.UserID, millis int64) {
 	b.t.Helper()
 	if err := freqcap.SetTestClock(context.Background(), b.client, b.space, user, millis); err != nil {
 		b.t.Fatal(err)
@@ -89,7 +65,7 @@ func (b *bench) at(user sendgate.UserID, millis int64) {
 }
 
 // judge asks for one answer, which must not be an error.
-func (b *bench) judge(user sendgate.UserID, id string, reserve bool, caps ...sendgate.BoundCap) sendgate.CapAnswer {
+func (b *rig) judge(user sendgate.UserID, id string, reserve bool, caps ...sendgate.BoundCap) sendgate.CapAnswer {
 	b.t.Helper()
 	a := b.Judge(context.Background(), []sendgate.CapAsk{{User: user, NotificationID: id, Caps: caps}}, reserve)[0]
 	if a.Err != nil {
@@ -99,18 +75,18 @@ func (b *bench) judge(user sendgate.UserID, id string, reserve bool, caps ...sen
 }
 
 // charge is judge with reserve.
-func (b *bench) charge(user sendgate.UserID, id string, caps ...sendgate.BoundCap) sendgate.CapAnswer {
+func (b *rig) charge(user sendgate.UserID, id string, caps ...sendgate.BoundCap) sendgate.CapAnswer {
 	b.t.Helper()
 	return b.judge(user, id, true, caps...)
 }
 
 // ttl is what Redis says of the key of a cap.
-func (b *bench) ttl(user sendgate.UserID, c sendgate.BoundCap) time.Duration {
+func (b *rig) ttl(user sendgate.UserID, c sendgate.BoundCap) time.Duration {
 	b.t.Helper()
 	return b.client.PTTL(context.Background(), b.key(user, c)).Val()
 }
 
-func (b *bench) key(user sendgate.UserID, c sendgate.BoundCap) string {
+func (b *rig) key(user sendgate.UserID, c sendgate.BoundCap) string {
 	b.t.Helper()
 	key, err := freqcap.KeyOf(b.space, user, c)
 	if err != nil {

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/sony/gobreaker/v2"
+
+	"github.com/sendgate/sendgate"
 )
 
 // Failures in a row that open the breaker, and how long it then stays open
@@ -22,6 +24,9 @@ const (
 // ErrBusy is the error of a call for which there was no place in time.
 var ErrBusy = errors.New("too many calls under way")
 
+// errLimit is why a context ended whose time limit is the guard's.
+var errLimit = errors.New("the time limit of the guard")
+
 // Options describe a Guard. Name, Limit and InFlight are required.
 type Options struct {
 	Name     string        // of the dependency, in errors
@@ -31,7 +36,9 @@ type Options struct {
 	// shows that it is alive; such an error does not count against it. Nil
 	// means that every error counts.
 	Answered func(error) bool
-	// Changed is told when the breaker opens or closes. It may be nil.
+	// Changed is told when the breaker opens, and when it closes after a probe
+	// has worked; probes that fail in between are not news. It must not call
+	// the guard. It may be nil.
 	Changed func(name string, open bool)
 }
 
@@ -56,43 +63,77 @@ func New(o Options) *Guard {
 		},
 		// Who gave up waiting says nothing of the dependency, and neither does
 		// the lack of a place.
-		IsExcluded: func(err error) bool { return errors.As(err, new(gaveUp)) || errors.Is(err, ErrBusy) },
-		OnStateChange: func(name string, _, to gobreaker.State) {
-			if o.Changed != nil {
-				o.Changed(name, to == gobreaker.StateOpen)
+		IsExcluded: func(err error) bool { return errors.As(err, new(gaveUpError)) || errors.Is(err, ErrBusy) },
+		OnStateChange: func(name string, from, to gobreaker.State) {
+			opened, closed := from == gobreaker.StateClosed, to == gobreaker.StateClosed
+			if o.Changed != nil && (opened || closed) {
+				o.Changed(name, opened)
 			}
 		},
 	})
 	return g
 }
 
-// gaveUp wraps the error of a call whose caller went away.
-type gaveUp struct{ error }
+// gaveUpError wraps the error of a call whose caller would not wait for it.
+type gaveUpError struct{ error }
 
-func (g gaveUp) Unwrap() error { return g.error }
+func (g gaveUpError) Unwrap() error { return g.error }
 
 // Do makes one call. fn must return when its context ends. The error names the
-// dependency.
+// dependency; behind an open breaker it is gobreaker.ErrOpenState.
+//
+// A failed call counts against the dependency if that had its time. It does
+// not if the caller went away first, or came with a deadline that left it much
+// less than the limit.
 func (g *Guard) Do(ctx context.Context, fn func(ctx context.Context) error) error {
-	_, err := g.breaker.Execute(func() (struct{}, error) {
-		limited, cancel := context.WithTimeout(ctx, g.limit)
-		defer cancel()
-		select {
-		case g.places <- struct{}{}:
-			defer func() { <-g.places }()
-		case <-limited.Done():
-			return struct{}{}, ErrBusy
-		}
-		err := fn(limited)
-		if err != nil && ctx.Err() != nil {
-			err = gaveUp{err}
-		}
-		return struct{}{}, err
-	})
-	if err != nil {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("%s: %w", g.name, err)
+	}
+	_, err := g.breaker.Execute(func() (struct{}, error) { return struct{}{}, g.call(ctx, fn) })
+	switch {
+	case errors.Is(err, gobreaker.ErrTooManyRequests):
+		// A probe is under way, which is no excess of requests.
+		return fmt.Errorf("%s: %w", g.name, gobreaker.ErrOpenState)
+	case err != nil:
 		return fmt.Errorf("%s: %w", g.name, err)
 	}
 	return nil
+}
+
+func (g *Guard) call(ctx context.Context, fn func(ctx context.Context) error) error {
+	end := sendgate.SystemClock().Add(g.limit)
+	limited, cancel := context.WithDeadlineCause(ctx, end, errLimit)
+	defer cancel()
+	select {
+	case g.places <- struct{}{}:
+		defer func() { <-g.places }()
+	case <-limited.Done():
+		if errors.Is(context.Cause(limited), errLimit) {
+			return ErrBusy
+		}
+		return gaveUpError{ctx.Err()}
+	}
+	err := fn(limited)
+	if err != nil && g.gaveUp(ctx, limited, end, err) {
+		return gaveUpError{err}
+	}
+	return err
+}
+
+// gaveUp tells whether a call failed because its caller would not wait for it.
+func (g *Guard) gaveUp(ctx, limited context.Context, end time.Time, err error) bool {
+	if errors.Is(context.Cause(limited), errLimit) {
+		return false
+	}
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return true
+	}
+	// A deadline may strike in the network before the context knows of it. One
+	// that left nearly all of the time is as good as the guard's own.
+	var timeout interface{ Timeout() bool }
+	struck := ctx.Err() != nil || errors.As(err, &timeout) && timeout.Timeout()
+	deadline, has := ctx.Deadline()
+	return struck && has && end.Sub(deadline) > g.limit/4
 }
 
 // Open tells whether the breaker is open: calls fail at once.

@@ -35,11 +35,11 @@ func ParseRecordValue(value string) (revision int64, body string, ok bool) {
 		return 0, "", false
 	}
 	digits, body, ok := strings.Cut(rest, " ")
-	if !ok {
+	if !ok || strings.Trim(digits, "0123456789") != "" { // the scripts know no signs
 		return 0, "", false
 	}
 	revision, err := strconv.ParseInt(digits, 10, 64)
-	if err != nil || revision < 0 {
+	if err != nil {
 		return 0, "", false
 	}
 	return revision, body, true

@@ -27,8 +27,13 @@ import (
 // Calls to one dependency at most under way at once.
 const (
 	redisInFlight = 1024
+	fillInFlight  = 32
 	storeInFlight = 128
 )
+
+// fillLimit is how long a command that fills the record cache may take. No
+// check waits for it.
+const fillLimit = 250 * time.Millisecond
 
 // Options are what a gate is made of. All but CapsRedis, Reload and Now are
 // required.
@@ -88,7 +93,7 @@ func Start(ctx context.Context, o Options) (*Node, error) {
 	}
 	cache := rediscache.New(o.Redis, space)
 	n.reader = prefs.NewReader(prefs.ReaderOptions{
-		Cache: cache, CacheGuard: redisGuard, Store: o.Store, StoreLimit: o.StoreLimit,
+		Cache: cache, CacheGuard: redisGuard, FillGuard: n.guard("redis_fill", fillLimit, fillInFlight, redisconn.Answered), Store: o.Store, StoreLimit: o.StoreLimit,
 		StoreGuard: n.guard("store", max(prefs.FillLimit, o.StoreLimit), storeInFlight, nil),
 		Observe:    func(outcome prefs.CacheOutcome) { n.metrics.CacheLooked(outcome.String()) },
 	})

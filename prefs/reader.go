@@ -55,6 +55,7 @@ type Reader struct {
 	cache      Cache
 	store      RecordStore
 	cacheGuard *guard.Guard
+	fillGuard  *guard.Guard
 	storeGuard *guard.Guard
 	patience   time.Duration
 	observe    func(CacheOutcome)
@@ -86,7 +87,8 @@ func (o CacheOutcome) String() string { return [...]string{"hit", "miss", "stale
 type ReaderOptions struct {
 	Cache      Cache
 	Store      RecordStore
-	CacheGuard *guard.Guard
+	CacheGuard *guard.Guard  // of what a check waits for
+	FillGuard  *guard.Guard  // of filling the cache, so that a storm of misses does not look like a cache that is down
 	StoreLimit time.Duration // how long a check waits for the store
 	StoreGuard *guard.Guard
 	Observe    func(CacheOutcome)
@@ -96,7 +98,7 @@ type ReaderOptions struct {
 func NewReader(o ReaderOptions) *Reader {
 	life, stop := context.WithCancel(context.Background())
 	return &Reader{
-		cache: o.Cache, store: o.Store, cacheGuard: o.CacheGuard, storeGuard: o.StoreGuard, patience: o.StoreLimit,
+		cache: o.Cache, store: o.Store, cacheGuard: o.CacheGuard, fillGuard: o.FillGuard, storeGuard: o.StoreGuard, patience: o.StoreLimit,
 		observe: o.Observe, life: life, stop: stop,
 	}
 }
@@ -248,7 +250,7 @@ func (r *Reader) load(ctx context.Context, ask sendgate.RecordAsk, fill bool) (*
 	}
 	if token != "" {
 		// A cache that was not filled is filled by the next check.
-		_ = r.cacheGuard.Do(ctx, func(ctx context.Context) error {
+		_ = r.fillGuard.Do(ctx, func(ctx context.Context) error {
 			return r.cache.Fill(ctx, ask.User, token, &record.Preferences)
 		})
 	}
@@ -262,7 +264,7 @@ func (r *Reader) lease(ctx context.Context, ask sendgate.RecordAsk) (token strin
 	token = ulid.Make().String()
 	var granted bool
 	var found Cached
-	err := r.cacheGuard.Do(ctx, func(ctx context.Context) error {
+	err := r.fillGuard.Do(ctx, func(ctx context.Context) error {
 		granted, found = r.cache.Lease(ctx, ask.User, ask.AtLeast, token)
 		return found.Err
 	})

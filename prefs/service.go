@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	writeLimit = 3 * time.Second        // of one edit, until it is durable
+	writeLimit = 5 * time.Second        // of one edit, until it is durable
 	carryLimit = 250 * time.Millisecond // of carrying a change on within its request
 )
 
@@ -187,7 +187,7 @@ func (s *Service) write(ctx context.Context, user sendgate.UserID, ifRevision *i
 		}
 		return s.attempt(ctx, r, ifRevision, change, edit)
 	}, backoff.WithBackOff(&backoff.ExponentialBackOff{
-		InitialInterval: 2 * time.Millisecond, MaxInterval: 200 * time.Millisecond, Multiplier: 2, RandomizationFactor: 0.5,
+		InitialInterval: time.Millisecond, MaxInterval: 50 * time.Millisecond, Multiplier: 1.5, RandomizationFactor: 0.5,
 	}))
 	if err != nil {
 		return nil, unavailable(err)

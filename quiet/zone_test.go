@@ -43,10 +43,11 @@ func TestLoadZoneAccepts(t *testing.T) {
 		}
 	}
 	for _, name := range names {
-		if z := mustZone(t, name); z.Name() != name {
+		z := mustZone(t, name)
+		if z.Name() != name {
 			t.Errorf("the name of %s is %s", name, z.Name())
 		}
-		if mustZone(t, name) != mustZone(t, name) {
+		if again := mustZone(t, name); again != z {
 			t.Errorf("%s is parsed twice", name)
 		}
 	}

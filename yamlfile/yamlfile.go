@@ -1,32 +1,33 @@
 // Package yamlfile reads YAML files strictly: what nobody asked for is
 // refused, and every fault is shown with its line. The catalog and the
 // configuration are read with it.
+//
+// Anchors, aliases, merge keys and tags are refused: a file says what it says
+// where it says it, and no few lines stand for millions.
 package yamlfile
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"slices"
+	"reflect"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
-
-	"github.com/sendgate/sendgate"
 )
 
 // MaxBytes bounds a file.
-const MaxBytes = 4 << 20
+const MaxBytes = 1 << 20
 
 // File is a file that was read. It remembers where its members stand.
 type File struct {
 	name string
-	ast  *ast.File
+	root ast.Node
 }
 
 // Read reads the file at a path into a value, as Decode does.
@@ -40,19 +41,34 @@ func Read(path string, into any) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(data) > MaxBytes {
-		return nil, fmt.Errorf("%s: a file of at most %d bytes is read", path, MaxBytes)
-	}
 	return Decode(path, data, into)
 }
 
 // Decode reads one YAML document into a value. Members that the value does not
-// have, and members given twice, are refused. name stands for the file in
-// errors, which show the line and what is around it.
-func Decode(name string, data []byte, into any) (*File, error) {
+// have, and members given twice, are refused, and so is what does not fit its
+// member: a fraction is no whole number. name stands for the file in errors,
+// which show the line and what is around it.
+func Decode(name string, data []byte, into any) (f *File, err error) {
+	// The library is known to panic on some input. Somebody's slip in a file
+	// that is read again while the gate serves must not end the gate.
+	defer func() {
+		if p := recover(); p != nil {
+			f, err = nil, fmt.Errorf("%s: this is not understood as YAML (%v)", name, p)
+		}
+	}()
+	data = bytes.TrimPrefix(data, []byte("\ufeff"))
+	switch {
+	case len(data) > MaxBytes:
+		return nil, fmt.Errorf("%s: a file of at most %d bytes is read", name, MaxBytes)
+	case !utf8.Valid(data):
+		return nil, fmt.Errorf("%s:%d: the file is not valid UTF-8", name, lineOfInvalid(data))
+	}
+	if err := plain(name, data); err != nil {
+		return nil, err
+	}
 	parsed, err := parser.ParseBytes(data, 0)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %s", name, yaml.FormatError(err, false, true))
+		return nil, shown(name, err)
 	}
 	switch n := len(parsed.Docs); {
 	case n > 1:
@@ -60,59 +76,38 @@ func Decode(name string, data []byte, into any) (*File, error) {
 	case n == 0 || parsed.Docs[0].Body == nil:
 		return nil, fmt.Errorf("%s: the file is empty", name)
 	}
+	f = &File{name: name, root: parsed.Docs[0].Body}
+	if err := f.fits(f.root, reflect.TypeOf(into).Elem(), ""); err != nil {
+		return nil, err
+	}
 	if err := yaml.NewDecoder(bytes.NewReader(data), yaml.Strict()).Decode(into); err != nil {
-		return nil, fmt.Errorf("%s: %s", name, yaml.FormatError(err, false, true))
+		return nil, shown(name, err)
 	}
-	return &File{name: name, ast: parsed}, nil
+	return f, nil
 }
 
-// Locate puts the line of each fault before it: `name:LINE: member: what is
-// wrong`, one a line, by rising line. An error that names no member is
-// returned as it is.
-func (f *File) Locate(err error) error {
-	var faults sendgate.Errors
-	var one *sendgate.Error
-	if errors.As(err, &one) {
-		faults = sendgate.Errors{one}
-	} else if !errors.As(err, &faults) {
-		return err
+// shown is an error of the library in the form that all others have: the line,
+// what is wrong, and what is around it.
+func shown(name string, err error) error {
+	var located yaml.Error
+	if !errors.As(err, &located) || located.GetToken() == nil {
+		return fmt.Errorf("%s: %w", name, err)
 	}
-	type located struct {
-		line int
-		text string
-	}
-	all := make([]located, len(faults))
-	for i, fault := range faults {
-		line := f.line(fault.Field)
-		all[i] = located{line, fmt.Sprintf("%s:%d: %s: %s", f.name, line, fault.Field, fault.Detail)}
-	}
-	slices.SortStableFunc(all, func(a, b located) int { return cmp.Compare(a.line, b.line) })
-	texts := make([]string, len(all))
-	for i, l := range all {
-		texts[i] = l.text
-	}
-	return errors.New(strings.Join(texts, "\n"))
+	_, around, _ := strings.Cut(yaml.FormatError(err, false, true), "\n")
+	return fmt.Errorf("%s:%d: %s\n%s", name, located.GetToken().Position.Line, located.GetMessage(), strings.TrimRight(around, "\n"))
 }
 
-// line finds the line of a member, or of the nearest one around it that the
-// file has. A member is a path such as `categories.marketing.caps[0].window`.
-func (f *File) line(member string) int {
-	for member != "" {
-		if path, err := yaml.PathString("$." + member); err == nil {
-			if node, err := path.FilterFile(f.ast); err == nil && node != nil {
-				return firstLine(node)
-			}
+func lineOfInvalid(data []byte) int {
+	line := 1
+	for len(data) > 0 {
+		r, size := utf8.DecodeRune(data)
+		switch {
+		case r == utf8.RuneError && size <= 1:
+			return line
+		case r == '\n':
+			line++
 		}
-		member = member[:max(strings.LastIndexAny(member, ".["), 0)]
+		data = data[size:]
 	}
-	return 1
-}
-
-// firstLine is the line that a node begins on. The token of a mapping is its
-// first colon, so its first key is asked.
-func firstLine(node ast.Node) int {
-	if m, ok := node.(*ast.MappingNode); ok && len(m.Values) > 0 {
-		node = m.Values[0].Key
-	}
-	return node.GetToken().Position.Line
+	return line
 }

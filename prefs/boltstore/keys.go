@@ -94,7 +94,7 @@ func encodeValue(r *prefs.Record) ([]byte, error) {
 		return nil, err
 	}
 	if len(data) > prefs.MaxRecordBytes {
-		return nil, sendgate.Errorf(sendgate.CodeRecordTooLarge, "", "The record would take %d bytes; %d are stored at most.", len(data), prefs.MaxRecordBytes)
+		return nil, sendgate.Errorf(sendgate.CodeRecordTooLarge, "", "the record would have %d bytes, and at most %d are stored", len(data), prefs.MaxRecordBytes)
 	}
 	h := headOf(r)
 	value := appendOrdered(make([]byte, 0, headBytes+len(data)), h.revision)

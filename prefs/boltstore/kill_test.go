@@ -28,10 +28,10 @@ const childWriters = 8
 func runChild(path string) {
 	s, err := Open(path)
 	if err != nil {
-		fmt.Println(err)
+		fmt.Fprintln(os.Stdout, err)
 		os.Exit(1)
 	}
-	fmt.Println("open")
+	fmt.Fprintln(os.Stdout, "open")
 	if _, err := os.Stdin.Read(make([]byte, 1)); err != nil { // the end: only the lock was wanted
 		s.Close()
 		return
@@ -50,11 +50,11 @@ func runChild(path string) {
 					err = s.Put(context.Background(), r, revision-1)
 				}
 				if err != nil {
-					fmt.Println(err)
+					fmt.Fprintln(os.Stdout, err)
 					os.Exit(1)
 				}
 				// One write of less than PIPE_BUF is never torn.
-				fmt.Printf("%s %d\n", user, revision)
+				fmt.Fprintf(os.Stdout, "%s %d\n", user, revision)
 			}
 		})
 	}

@@ -75,8 +75,12 @@ func auditOrder(ctx context.Context, t *testing.T, s prefs.Store) {
 }
 
 func usersApart(ctx context.Context, t *testing.T, s prefs.Store) {
-	// Each is the start of the next, or next to it in some order.
-	us := []sendgate.UserID{"a", "a ", "a!", "a#1", "a/", "a/1", "a1", "a:", "a:1", "aa", "ab", "a\u00a0", "a\U0010ffff", "b"}
+	// Some are the start of others, go on as a key with a revision might, or
+	// stand next to them in some order.
+	us := []sendgate.UserID{
+		"a", "a ", "a!", "a#", "a#1", "a#é", "a/", "a/1", "a/é", "a0", "a1", "a:", "a:1", "a:é", "a|é", "aa", "ab", "aé", "a\u00a0", "a\U0010ffff", "b",
+		"a:00000001", "a#00000000000000000001", "a/é1234567",
+	}
 	for i, user := range us {
 		appendAll(ctx, t, s, user, change(int64(i)+1, day), change(int64(i)+2, day))
 	}

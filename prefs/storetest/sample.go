@@ -31,7 +31,7 @@ func plain(user sendgate.UserID, revision int64) *prefs.Record {
 	return &prefs.Record{User: user, Preferences: sendgate.Preferences{
 		Revision:  revision,
 		Settings:  sendgate.Settings{{Topic: "promotions", Channel: "email"}: revision%2 == 0},
-		UpdatedAt: day.Add(time.Duration(revision) * time.Second),
+		UpdatedAt: day.Add(time.Duration(revision%1000) * time.Second),
 	}}
 }
 

@@ -1,0 +1,39 @@
+# What each target is for: `make help`.
+SHELL := /usr/bin/env bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
+LINT := go tool -modfile=tools/go.mod golangci-lint
+
+.PHONY: help build test engines lint fuzz bench
+
+help: ## list the targets
+	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1\t\2/p' Makefile | expand -t 18
+
+build: ## build the gate into bin/
+	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/gate ./cmd/gate
+
+test: engines ## run every test, with the race detector, on real engines
+	go test -race -shuffle=on -timeout 20m ./...
+
+engines: ## install the engines that the tests start, where they are missing
+	@tools/engines.sh
+
+lint: ## run the linters, and check that go.mod is tidy
+	go vet ./...
+	go mod tidy -diff
+	$(LINT) run ./...
+
+FUZZTIME ?= 30s
+
+fuzz: ## run every fuzz target for FUZZTIME each
+	@for package in $$(go list ./...); do \
+	  for target in $$(go test -list '^Fuzz' $$package | grep '^Fuzz' || true); do \
+	    echo "$$package $$target"; \
+	    go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$package; \
+	  done; \
+	done
+
+bench: ## run the benchmarks beside the code
+	go test -run '^$$' -bench . -benchmem ./...

@@ -1,0 +1,117 @@
+package api
+
+import (
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/sendgate/sendgate"
+)
+
+// maxBatch is how many checks one batch may have.
+const maxBatch = 1000
+
+// batchBody is a batch whose items are not decoded yet: one that is wrong in
+// itself fails alone.
+type batchBody struct {
+	Checks  member[rawItems] `json:"checks"`
+	Reserve optional[bool]   `json:"reserve"`
+}
+
+// rawItems are the items of an array, known to be JSON and no more.
+type rawItems []jsontext.Value
+
+// UnmarshalJSONFrom reads an array of at most maxBatch items.
+func (items *rawItems) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	if d.PeekKind() != '[' {
+		if _, err := d.ReadValue(); err != nil {
+			return err
+		}
+		return sendgate.Errorf(sendgate.CodeMalformedJSON, "checks", "has to be an array")
+	}
+	if _, err := d.ReadToken(); err != nil {
+		return err
+	}
+	for d.PeekKind() != ']' {
+		item, err := d.ReadValue()
+		if err != nil {
+			return err
+		}
+		if len(*items) == maxBatch {
+			return sendgate.Errorf(sendgate.CodeBatchTooLarge, "checks", "a batch has at most %d checks", maxBatch)
+		}
+		*items = append(*items, item.Clone())
+	}
+	_, err := d.ReadToken()
+	return err
+}
+
+// batch is a list of checks, each with the error that stands in its place.
+type batch struct {
+	checks []sendgate.Check
+	errs   []error
+	mode   sendgate.Mode
+}
+
+// parseBatch reads a batch. The error is of the body as a whole.
+func parseBatch(data []byte) (*batch, error) {
+	var body batchBody
+	// A member given twice within an item is the item's own mistake; one of
+	// the batch is refused by the member.
+	if err := decode(data, &body, jsontext.AllowDuplicateNames(true)); err != nil {
+		return nil, err
+	}
+	items := body.Checks.value
+	if len(items) == 0 {
+		return nil, sendgate.Errorf(sendgate.CodeMissingField, "checks", "at least one check is required")
+	}
+	b := &batch{checks: make([]sendgate.Check, len(items)), errs: make([]error, len(items))}
+	if !body.Reserve.or(true) {
+		b.mode = sendgate.Look
+	}
+	for i, item := range items {
+		b.checks[i], b.errs[i] = parseCheck(item)
+	}
+	return b, nil
+}
+
+// decide answers the checks that can be asked, in order, and puts what was
+// wrong with the others in their places.
+func (s *Server) decide(c *call, b *batch) []any {
+	asked := make([]sendgate.Check, 0, len(b.checks))
+	for i, err := range b.errs {
+		if err == nil {
+			asked = append(asked, b.checks[i])
+		}
+	}
+	results := s.Gate.DecideAll(c.r.Context(), asked, b.mode)
+	docs := make([]any, len(b.checks))
+	for i, err := range b.errs {
+		if err == nil {
+			err = results[0].Err
+			docs[i] = decisionOf(&results[0].Decision)
+			results = results[1:]
+		}
+		if err != nil {
+			docs[i] = itemError{faultsOf(err)[0]}
+		}
+	}
+	return docs
+}
+
+// itemError stands in the place of an item that was wrong.
+type itemError struct {
+	Error fault `json:"error"`
+}
+
+func (s *Server) checkBatch(c *call) (reply, error) {
+	data, err := c.body(maxBatchBytes)
+	if err != nil {
+		return reply{}, err
+	}
+	b, err := parseBatch(data)
+	if err != nil {
+		return reply{}, err
+	}
+	return reply{body: struct {
+		Decisions []any `json:"decisions"`
+	}{s.decide(c, b)}}, nil
+}

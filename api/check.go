@@ -1,0 +1,167 @@
+package api
+
+import (
+	"time"
+
+	"github.com/sendgate/sendgate"
+)
+
+// checkBody is a check as callers write it. Members keep their own defaults
+// apart from what was given: a required one that is missing is another mistake
+// than one that is empty.
+type checkBody struct {
+	NotificationID member[string]              `json:"notification_id"`
+	UserID         member[string]              `json:"user_id"`
+	Topic          member[string]              `json:"topic"`
+	Channel        member[string]              `json:"channel"`
+	CampaignID     optional[string]            `json:"campaign_id"`
+	SenderID       optional[string]            `json:"sender_id"`
+	CreativeID     optional[string]            `json:"creative_id"`
+	HouseholdID    optional[string]            `json:"household_id"`
+	DeviceID       optional[string]            `json:"device_id"`
+	Attributes     optional[map[string]string] `json:"attributes"`
+	Priority       optional[string]            `json:"priority"`
+}
+
+// check is the check that was asked for, as far as that can be told without
+// the catalog.
+func (b *checkBody) check() (sendgate.Check, error) {
+	var errs sendgate.Errors
+	c := sendgate.Check{
+		NotificationID: b.NotificationID.require("notification_id", &errs),
+		User:           sendgate.UserID(b.UserID.require("user_id", &errs)),
+		Topic:          b.Topic.require("topic", &errs),
+		Channel:        b.Channel.require("channel", &errs),
+		CampaignID:     b.CampaignID.or(""),
+		SenderID:       b.SenderID.or(""),
+		CreativeID:     b.CreativeID.or(""),
+		HouseholdID:    b.HouseholdID.or(""),
+		DeviceID:       b.DeviceID.or(""),
+		Attributes:     b.Attributes.or(nil),
+	}
+	if p := b.Priority.value; p != nil {
+		var ok bool
+		if c.Priority, ok = sendgate.ParsePriority(*p); !ok || *p == "" {
+			errs.Add(sendgate.Errorf(sendgate.CodeInvalidField, "priority", "has to be low, normal or high"))
+		}
+	}
+	return c, errs.Err()
+}
+
+// parseCheck reads one check.
+func parseCheck(data []byte) (sendgate.Check, error) {
+	var b checkBody
+	if err := decode(data, &b); err != nil {
+		return sendgate.Check{}, err
+	}
+	return b.check()
+}
+
+// decisionDoc is a decision as callers see it.
+type decisionDoc struct {
+	NotificationID string          `json:"notification_id"`
+	UserID         sendgate.UserID `json:"user_id"`
+	Verdict        string          `json:"verdict"`
+	Reason         string          `json:"reason"`
+	Step           string          `json:"step"`
+	Category       string          `json:"category"`
+	Exact          bool            `json:"exact"`
+	Degraded       bool            `json:"degraded"`
+	DeliverAt      instant         `json:"deliver_at,omitzero"`
+	RetryAt        instant         `json:"retry_at,omitzero"`
+	Caps           []capStateDoc   `json:"caps,omitempty"`
+}
+
+type capStateDoc struct {
+	By       []sendgate.Field  `json:"by"`
+	Window   sendgate.Duration `json:"window"`
+	Limit    int               `json:"limit"`
+	Used     int               `json:"used"`
+	ResetsAt instant           `json:"resets_at,omitzero"`
+}
+
+func decisionOf(d *sendgate.Decision) decisionDoc {
+	doc := decisionDoc{
+		NotificationID: d.NotificationID, UserID: d.User,
+		Verdict: d.Verdict.String(), Reason: d.Reason.String(), Step: d.Step.String(),
+		Category: d.Category, Exact: d.Exact, Degraded: d.Degraded,
+		DeliverAt: notBefore(d.DeliverAt), RetryAt: notBefore(d.RetryAt),
+	}
+	for _, s := range d.Caps {
+		doc.Caps = append(doc.Caps, capStateDoc{
+			By: s.Cap.By, Window: sendgate.Duration(s.Cap.Window), Limit: s.Cap.Limit, Used: s.Used, ResetsAt: notBefore(s.ResetsAt),
+		})
+	}
+	return doc
+}
+
+func (s *Server) check(c *call) (reply, error) {
+	data, err := c.body(maxBodyBytes)
+	if err != nil {
+		return reply{}, err
+	}
+	check, err := parseCheck(data)
+	if err != nil {
+		return reply{}, err
+	}
+	d, err := s.Gate.Decide(c.r.Context(), check)
+	if err != nil {
+		return reply{}, err
+	}
+	return reply{body: decisionOf(&d)}, nil
+}
+
+// explainBody is a check and the instant to explain it for.
+type explainBody struct {
+	checkBody
+	At optional[string] `json:"at"`
+}
+
+// parseExplain reads a check to explain. The zero time is now.
+func parseExplain(data []byte) (check sendgate.Check, at time.Time, err error) {
+	var b explainBody
+	if err := decode(data, &b); err != nil {
+		return check, at, err
+	}
+	if check, err = b.check(); err != nil {
+		return check, at, err
+	}
+	if b.At.value != nil {
+		var fault *sendgate.Error
+		if at, fault = parseInstant(*b.At.value, "at"); fault != nil {
+			return check, at, fault
+		}
+	}
+	return check, at, nil
+}
+
+type explanationDoc struct {
+	decisionDoc
+	Trace []findingDoc `json:"trace"`
+}
+
+type findingDoc struct {
+	Step    string `json:"step"`
+	Finding string `json:"finding"`
+	TookUS  int64  `json:"took_us"`
+}
+
+func (s *Server) explain(c *call) (reply, error) {
+	data, err := c.body(maxBodyBytes)
+	if err != nil {
+		return reply{}, err
+	}
+	check, at, err := parseExplain(data)
+	if err != nil {
+		return reply{}, err
+	}
+	d, findings, err := s.Gate.Explain(c.r.Context(), check, at)
+	if err != nil {
+		return reply{}, err
+	}
+	doc := explanationDoc{decisionDoc: decisionOf(&d)}
+	for _, f := range findings {
+		doc.Trace = append(doc.Trace, findingDoc{f.Step.String(), f.Finding, f.Took.Microseconds()})
+	}
+	return reply{body: doc}, nil
+}

@@ -1,0 +1,295 @@
+package oracle_test
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/sendgate/sendgate/internal/oracle"
+)
+
+// zoneNames have summer times of an hour, half an hour and two, on both sides
+// of the year, none at all, odd offsets, and old names.
+var zoneNames = []string{
+	"UTC", "America/New_York", "US/Eastern", "Europe/Berlin", "Europe/Dublin", "Asia/Kolkata", "Asia/Calcutta",
+	"Australia/Lord_Howe", "Antarctica/Troll", "America/St_Johns", "Pacific/Chatham", "Africa/Casablanca", "Africa/Cairo",
+	"America/Santiago", "Asia/Beirut", "Asia/Gaza", "Pacific/Kiritimati", "Pacific/Pago_Pago", "America/Nuuk", "Etc/GMT+5",
+}
+
+var badZones = []string{"Mars/Base", "america/new_york", "GMT+5", "../UTC", "UTC ", "", "Local", "right/UTC", "posix/UTC", "localtime"}
+
+// userNames are told apart byte for byte, or are one user where they should be
+// two. %d keeps the users of histories apart.
+var userNames = [][]string{
+	{"u_%d", "u_%d "},
+	{"a+b%d@x.io", "a b%d@x.io", "a%%2Bb%d@x.io"},
+	{"a/b%d", "a%%2Fb%d", "a:b%d"},
+	{"ÜSER%d", "üser%d"},
+	{"{a}%d", "{a%d}", "}%d{"},
+	{"~%d?x=1#y", "~%d"},
+}
+
+// generator makes up what happens in one history.
+type generator struct {
+	*rand.Rand
+	base    oracle.Catalog
+	catalog oracle.Catalog
+	users   []string
+	zone    map[string]string // that a user's quiet hours were last given in
+	windows []string          // of users' own caps
+	ids     int               // how many notifications there are
+}
+
+func newGenerator(r *rand.Rand, number int) *generator {
+	g := &generator{Rand: r, base: pick(r, handMade), zone: map[string]string{}, ids: 2 + r.IntN(12)}
+	for _, name := range pick(r, userNames) {
+		g.users = append(g.users, fmt.Sprintf(name, number))
+	}
+	g.catalog = g.base
+	g.windows = []string{"1s", "2s", "5s", "60s", "1m", "1h", "24h", "1d", "2d"}
+	return g
+}
+
+func (g *generator) chance(percent int) bool { return g.IntN(100) < percent }
+
+func (g *generator) user() string { return pick(g.Rand, g.users) }
+
+func (g *generator) topic() string {
+	return pick(g.Rand, slices.Sorted(maps.Keys(g.catalog.Topics)))
+}
+
+func (g *generator) channel() string { return pick(g.Rand, g.catalog.Channels) }
+
+func (g *generator) category() string {
+	return pick(g.Rand, slices.Sorted(maps.Keys(g.catalog.Categories)))
+}
+
+func (g *generator) check() oracle.Check {
+	c := oracle.Check{NotificationID: fmt.Sprintf("n %d", g.IntN(g.ids)), User: g.user(), Topic: g.topic(), Channel: g.channel()}
+	some := func(into *string, values ...string) {
+		if g.chance(50) {
+			*into = pick(g.Rand, values)
+		}
+	}
+	some(&c.CampaignID, "c1", "c:2")
+	some(&c.SenderID, "s1", "s2")
+	some(&c.CreativeID, "cr")
+	some(&c.HouseholdID, "{h}")
+	some(&c.DeviceID, "d1", "d2")
+	some(&c.Priority, "low", "normal", "high")
+	if g.chance(40) {
+		c.Attributes = map[string]string{"region": pick(g.Rand, []string{"eu", "us"})}
+	}
+	if g.chance(2) {
+		g.spoil(&c)
+	}
+	return c
+}
+
+// spoil makes a check one that cannot be judged.
+func (g *generator) spoil(c *oracle.Check) {
+	switch g.IntN(4) {
+	case 0:
+		c.Topic = "no_such_topic"
+	case 1:
+		c.Channel = "pigeon"
+	case 2:
+		c.NotificationID = "n\u0007"
+	case 3:
+		c.User = "u\u007f"
+	}
+}
+
+// edit makes up an edit, with something wrong in it now and then.
+func (g *generator) edit(user string, now time.Time, revision int) oracle.Edit {
+	var e oracle.Edit
+	if g.chance(55) {
+		e.Preferences = g.settings()
+	}
+	if g.chance(45) {
+		e.Quiet = g.quiet(user, now)
+	}
+	if g.chance(35) {
+		e.Caps = g.caps()
+	}
+	switch {
+	case g.chance(10):
+		e.IfMatch = &revision
+	case g.chance(5) && g.harmless(e):
+		other := revision + 1 - 2*g.IntN(2)
+		e.IfMatch = &other
+	}
+	return e
+}
+
+// harmless tells whether an edit certainly has no fault of its own: of two
+// faults of different kinds the documents do not say which one is told.
+func (g *generator) harmless(e oracle.Edit) bool {
+	return e.Quiet == nil && e.Preferences == nil && e.Caps == nil || e.Quiet != nil && e.Quiet.Remove && e.Preferences == nil && e.Caps == nil
+}
+
+func (g *generator) settings() (list []oracle.PreferenceEdit) {
+	for range 1 + g.IntN(4) {
+		e := oracle.PreferenceEdit{Topic: g.topic(), Channel: g.channel(), Enabled: oracle.Some(g.chance(50))}
+		named := slices.ContainsFunc(list, func(o oracle.PreferenceEdit) bool { return o.Topic == e.Topic && o.Channel == e.Channel })
+		if named && !g.chance(10) {
+			continue
+		}
+		essential := g.catalog.Categories[g.catalog.Topics[e.Topic].Category].Class == "essential"
+		switch {
+		case g.chance(20):
+			e.Enabled = oracle.Null[bool]()
+		case essential && !g.chance(20):
+			e.Enabled = oracle.Some(true)
+		case g.chance(3):
+			e.Enabled = oracle.Nullable[bool]{}
+		case g.chance(2):
+			e.Topic = "no_such_topic"
+		case g.chance(2):
+			e.Channel = "pigeon"
+		}
+		list = append(list, e)
+	}
+	return list
+}
+
+func (g *generator) caps() (list []oracle.CapEdit) {
+	for range 1 + g.IntN(2) {
+		e := oracle.CapEdit{Category: g.category(), Window: pick(g.Rand, g.windows), MaxCount: oracle.Some(g.IntN(5))}
+		for tries := 0; g.catalog.Categories[e.Category].UserCaps == nil && tries < 20; tries++ {
+			e.Category = g.category()
+		}
+		switch {
+		case g.chance(25):
+			e.MaxCount = oracle.Null[int]()
+		case g.chance(3):
+			e.MaxCount = oracle.Some(-1)
+		case g.chance(3):
+			e.MaxCount = oracle.Some(1000)
+		case g.chance(3):
+			e.MaxCount = oracle.Nullable[int]{}
+		case g.chance(3):
+			e.Window = pick(g.Rand, []string{"0s", "32d", "1w", "90", "1h30m"})
+		case g.chance(3):
+			e.Category = "no_such_category"
+		}
+		length, ok := oracle.Length(e.Window)
+		named := slices.ContainsFunc(list, func(o oracle.CapEdit) bool {
+			other, _ := oracle.Length(o.Window)
+			return o.Category == e.Category && other == length
+		})
+		if !named || ok && g.chance(10) {
+			list = append(list, e)
+		}
+	}
+	return list
+}
+
+// quiet makes up quiet hours that have much to do with what the time is.
+func (g *generator) quiet(user string, now time.Time) *oracle.QuietEdit {
+	e := &oracle.QuietEdit{}
+	if g.chance(10) {
+		e.Remove = true
+		return e
+	}
+	if g.zone[user] == "" || g.chance(25) {
+		g.zone[user] = pick(g.Rand, zoneNames)
+	}
+	zone := g.zone[user]
+	if g.chance(75) {
+		e.Timezone = &zone
+	}
+	if g.chance(85) {
+		local := now.In(zones.Load(zone))
+		minute := local.Hour()*60 + local.Minute()
+		start := minute + g.IntN(240) - 180
+		length := pick(g.Rand, []int{1, 2, 30, 90, 480, 600, 900, 1439, 1 + g.IntN(1439)})
+		e.Start, e.End = g.clock(start, false), g.clock(start+length, true)
+	}
+	if g.chance(30) {
+		e.Days = g.days(now)
+	}
+	if g.chance(20) {
+		enabled := g.chance(60)
+		e.Enabled = &enabled
+	}
+	if g.chance(8) {
+		g.spoilQuiet(e)
+	}
+	return e
+}
+
+func (g *generator) clock(minutes int, end bool) *string {
+	minutes = (minutes%1440 + 1440) % 1440
+	text := fmt.Sprintf("%02d:%02d", minutes/60, minutes%60)
+	if end && minutes == 0 {
+		text = "24:00"
+	}
+	return &text
+}
+
+// days are some, the day around now likely among them.
+func (g *generator) days(now time.Time) oracle.Nullable[[]string] {
+	if g.chance(15) {
+		return oracle.Null[[]string]()
+	}
+	names := []string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"}
+	first := int(now.Weekday()) + 6 + g.IntN(3)
+	chosen := []string{names[first%7]}
+	for _, name := range names {
+		if name != chosen[0] && g.chance(30) && len(chosen) < 6 {
+			chosen = append(chosen, name)
+		}
+	}
+	return oracle.Some(chosen)
+}
+
+func (g *generator) spoilQuiet(e *oracle.QuietEdit) {
+	text := func(s string) *string { return &s }
+	switch g.IntN(7) {
+	case 0:
+		e.Timezone = text(pick(g.Rand, badZones))
+	case 1:
+		e.Start = text(pick(g.Rand, []string{"24:00", "25:99", "7:00", "", "07:00 ", "١٢:٠٠"}))
+	case 2:
+		e.End = text(pick(g.Rand, []string{"24:01", "25:99", "7:00", ""}))
+	case 3:
+		e.Start, e.End = text("10:00"), text("10:00")
+	case 4:
+		e.Start, e.End, e.Days = text("00:00"), text("24:00"), oracle.Null[[]string]()
+	case 5:
+		e.Days = oracle.Some([]string{"mon", "tue", "mon"})
+	case 6:
+		e.Days = oracle.Some([]string{"Mon"})
+	}
+}
+
+func (g *generator) unsubscribe(user string) oracle.Unsubscribe {
+	b := oracle.Unsubscribe{User: user, Reason: pick(g.Rand, []string{"user_requested", "gdpr_request", "account_deletion", "operator_block"})}
+	if g.chance(40) {
+		retain := g.chance(60)
+		b.RetainEssential = &retain
+	}
+	if g.chance(40) {
+		b.Source = "operator"
+		if b.Reason != "operator_block" && g.chance(50) {
+			b.Source = "user"
+		}
+	}
+	if g.chance(3) {
+		b.Reason = pick(g.Rand, []string{"", "boredom"})
+	} else if g.chance(3) {
+		b.Source = "nobody"
+	}
+	return b
+}
+
+func (g *generator) resubscribe(user string) oracle.Unsubscribe {
+	b := oracle.Unsubscribe{User: user, Reason: pick(g.Rand, []string{"user_requested", "operator_block", "changed their mind"})}
+	if g.chance(60) {
+		b.Source = pick(g.Rand, []string{"user", "operator"})
+	}
+	return b
+}

@@ -1,0 +1,340 @@
+package oracle_test
+
+import (
+	"fmt"
+	"net/url"
+	"time"
+
+	"github.com/sendgate/sendgate/internal/oracle"
+)
+
+// history is one sequence of things that happen to a few users.
+type history struct {
+	*world
+	g *generator
+	// older are, by gate and user, the consents that a gate may still hold:
+	// since it was last seen to know the latest, each one that was changed.
+	older [2]map[string][]oracle.Consent
+}
+
+// runHistory makes up a history and lives through it.
+func (w *world) runHistory(number int) {
+	w.t.Helper()
+	w.number, w.told = number, w.told[:0]
+	w.oracle.Forget()
+	h := &history{world: w, g: newGenerator(w.rand, number), older: [2]map[string][]oracle.Consent{{}, {}}}
+	w.setCatalog(h.g.catalog)
+	w.tell("catalog %s", asText{h.g.catalog})
+	w.tell("clock   %s", w.now().Format(stamp))
+	if h.g.chance(30) {
+		h.nearZoneChange()
+	}
+	for range 20 + h.g.IntN(21) {
+		h.step()
+	}
+	for _, user := range h.g.users {
+		h.finish(user)
+	}
+}
+
+// asText is formatted as JSON, when it is.
+type asText struct{ v any }
+
+func (a asText) String() string { return text(a.v) }
+
+func (h *history) step() {
+	h.t.Helper()
+	switch n := h.g.IntN(100); {
+	case n < 34:
+		h.check(h.g.check(), h.g.IntN(2))
+	case n < 42:
+		h.comeBack()
+	case n < 48:
+		h.batch()
+	case n < 55:
+		h.explain()
+	case n < 72:
+		h.edit()
+	case n < 78:
+		h.unsubscribe()
+	case n < 82:
+		h.resubscribe()
+	case n < 92:
+		h.wait()
+	case n < 95:
+		h.reload()
+	case n < 98:
+		h.read(h.g.user())
+	default:
+		h.malformed()
+	}
+}
+
+func path(user string) string { return "/v1/users/" + url.PathEscape(user) + "/preferences" }
+
+// changed runs a change of a user at a gate, and notes that the other gate may
+// not have heard of it.
+func (h *history) changed(gate int, user string, change func()) {
+	before, revision := h.oracle.Consent(user), h.oracle.Revision(user)
+	change()
+	if h.oracle.Revision(user) != revision {
+		h.older[1-gate][user] = append(h.older[1-gate][user], before)
+	}
+}
+
+// heard waits until a gate knows the latest of a user.
+func (h *history) heard(gate int, user string) {
+	h.t.Helper()
+	if len(h.older[gate][user]) > 0 {
+		h.hear(gate, user)
+		delete(h.older[gate], user)
+	}
+}
+
+// check asks once, and takes the slot. A gate that may not have heard of the
+// user's last change is asked at once now and then: it may reject by what it
+// knew before, and whatever else it says must be by the latest.
+func (h *history) check(c oracle.Check, gate int) (oracle.Decision, bool) {
+	h.t.Helper()
+	if h.g.chance(50) {
+		h.heard(gate, c.User)
+	}
+	a := h.call(gate, "POST", "/v1/check", c)
+	if fault := h.oracle.Fault(c); fault != nil {
+		h.wantRefusal(a, fault)
+		return oracle.Decision{}, false
+	}
+	if a.status != 200 {
+		h.fail("want a decision")
+	}
+	var got decision
+	h.world.read(a, &got)
+	if h.stale(c, gate, got) {
+		h.heard(gate, c.User)
+		return h.check(c, gate)
+	}
+	want := h.oracle.Judge(c, h.now(), h.now(), true)
+	h.wantDecision(c, got, want)
+	return want, true
+}
+
+// stale tells whether a decision is a rejection, or that of an essential
+// check, by something that the gate may still take for the latest.
+func (h *history) stale(c oracle.Check, gate int, got decision) bool {
+	if want := h.oracle.Judge(c, h.now(), h.now(), false); got.Verdict == want.Verdict && got.Reason == want.Reason {
+		return false
+	}
+	for _, old := range h.older[gate][c.User] {
+		by := h.oracle.Consented(old, c)
+		if by.Verdict != "" && sameDecision(c, got, by) == "" && (got.Step == "global" || got.Step == "filter") {
+			return true
+		}
+	}
+	return false
+}
+
+// comeBack asks, and where the answer is an instant asks again then. Nothing
+// else has happened, so that it must be allowed. A millisecond before it may
+// not be, unless the clock has not moved at all.
+func (h *history) comeBack() {
+	h.t.Helper()
+	c, gate := h.g.check(), h.g.IntN(2)
+	d, ok := h.check(c, gate)
+	at := d.DeliverAt
+	if at.IsZero() {
+		at = d.RetryAt
+	}
+	if !ok || at.IsZero() {
+		return
+	}
+	if early := at.Add(-time.Millisecond); h.g.chance(50) && early.After(h.now()) {
+		h.moveTo(early)
+		if d, _ := h.check(c, 1-gate); d.Verdict == "allow" {
+			h.fail("it was allowed a millisecond before %s", at.Format(stamp))
+		}
+	}
+	h.moveTo(at)
+	if d, _ := h.check(c, 1-gate); d.Verdict != "allow" {
+		h.fail("asked again at %s, it must be allowed", at.Format(stamp))
+	}
+}
+
+func (h *history) batch() {
+	h.t.Helper()
+	gate, reserve := h.g.IntN(2), h.g.chance(60)
+	var checks []oracle.Check
+	for range 1 + h.g.IntN(6) {
+		c := h.g.check()
+		h.heard(gate, c.User)
+		checks = append(checks, c)
+	}
+	body := map[string]any{"checks": checks}
+	if !reserve || h.g.chance(50) {
+		body["reserve"] = reserve
+	}
+	a := h.call(gate, "POST", "/v1/check/batch", body)
+	var got struct {
+		Decisions []decision `json:"decisions"`
+	}
+	if a.status == 200 {
+		h.world.read(a, &got)
+	}
+	if len(got.Decisions) != len(checks) {
+		h.fail("want %d decisions", len(checks))
+	}
+	for i, c := range checks {
+		h.tell("  item %d", i)
+		if fault := h.oracle.Fault(c); fault != nil {
+			if got := got.Decisions[i].Error; got == nil || got.Code != fault.Codes[0] {
+				h.fail("item %d: want an error %v", i, fault.Codes)
+			}
+			continue
+		}
+		h.wantDecision(c, got.Decisions[i], h.oracle.Judge(c, h.now(), h.now(), reserve))
+	}
+}
+
+// explain asks what a look would say, now or at another instant.
+func (h *history) explain() {
+	h.t.Helper()
+	c, gate, at := h.g.check(), h.g.IntN(2), h.now()
+	h.heard(gate, c.User)
+	body := struct {
+		oracle.Check
+		At string `json:"at,omitempty"`
+	}{Check: c}
+	if h.g.chance(50) {
+		at = at.Add(time.Duration(h.g.Int64N(int64(72*time.Hour))) - 24*time.Hour).Truncate(time.Millisecond)
+		body.At = at.Format(stamp)
+	}
+	a := h.call(gate, "POST", "/v1/explain", body)
+	if fault := h.oracle.Fault(c); fault != nil {
+		h.wantRefusal(a, fault)
+		return
+	}
+	var got decision
+	h.world.read(a, &got)
+	h.wantDecision(c, got, h.oracle.Judge(c, h.now(), at, false))
+	if len(got.Trace) == 0 {
+		h.fail("there is no trace")
+	}
+}
+
+func (h *history) edit() {
+	h.t.Helper()
+	user, gate := h.g.user(), h.g.IntN(2)
+	if h.g.chance(12) {
+		h.giveBack(user, gate)
+		return
+	}
+	h.changed(gate, user, func() {
+		e := h.g.edit(user, h.now(), h.oracle.Revision(user))
+		var header []string
+		if e.IfMatch != nil {
+			header = []string{"If-Match", fmt.Sprintf("%q", fmt.Sprint(*e.IfMatch))}
+		}
+		a := h.call(gate, pick(h.g.Rand, []string{"PUT", "PATCH"}), path(user), editBody(e), header...)
+		if refusal := h.oracle.Edit(user, e, h.now()); refusal != nil {
+			h.wantRefusal(a, refusal)
+			return
+		}
+		h.wantDocument(a, user)
+	})
+}
+
+// giveBack puts the body of a GET as it was, which changes nothing.
+func (h *history) giveBack(user string, gate int) {
+	h.t.Helper()
+	a := h.call(gate, "GET", path(user), nil)
+	h.wantDocument(a, user)
+	h.wantDocument(h.call(1-gate, "PUT", path(user), string(a.body), "If-Match", a.etag), user)
+}
+
+func (h *history) unsubscribe() {
+	h.t.Helper()
+	b, gate := h.g.unsubscribe(h.g.user()), h.g.IntN(2)
+	h.changed(gate, b.User, func() {
+		a := h.call(gate, "POST", "/v1/preferences/unsubscribe-all", b)
+		want, refusal := h.oracle.Unsubscribe(b, h.now())
+		h.wantHold(b, a, want, refusal)
+	})
+}
+
+func (h *history) resubscribe() {
+	h.t.Helper()
+	b, gate := h.g.resubscribe(h.g.user()), h.g.IntN(2)
+	h.changed(gate, b.User, func() {
+		a := h.call(gate, "POST", "/v1/preferences/resubscribe", b)
+		want, refusal := h.oracle.Resubscribe(b, h.now())
+		h.wantHold(b, a, want, refusal)
+	})
+}
+
+func (h *history) wantHold(b oracle.Unsubscribe, a answer, want oracle.HoldAnswer, refusal *oracle.Refusal) {
+	h.t.Helper()
+	if refusal != nil {
+		h.wantRefusal(a, refusal)
+		return
+	}
+	var got holdAnswer
+	if a.status == 200 {
+		h.world.read(a, &got)
+	}
+	if (oracle.HoldAnswer{Global: got.Global, EssentialOnly: got.Essential, Topics: got.Topics, Channels: got.Channels}) != want || got.User != b.User {
+		h.fail("want %s", text(want))
+	}
+	if effective := h.oracle.Document(b.User).UpdatedAt; got.EffectiveAt.After(h.now()) || got.EffectiveAt.Before(effective) {
+		h.fail("effective_at must be between %s and now", effective.Format(stamp))
+	}
+}
+
+// read reads a user's document at either gate.
+func (h *history) read(user string) {
+	h.t.Helper()
+	h.wantDocument(h.call(h.g.IntN(2), "GET", path(user), nil), user)
+}
+
+func (h *history) reload() {
+	h.t.Helper()
+	h.g.catalog = edited(h.g.base, h.g.Rand)
+	h.tell("catalog %s", asText{h.g.catalog})
+	h.setCatalog(h.g.catalog)
+}
+
+// malformed sends an edit that is refused before it is read.
+func (h *history) malformed() {
+	h.t.Helper()
+	one := pick(h.g.Rand, []struct{ body, code string }{
+		{`{"preferences": [], "preferences": []}`, "duplicate_field"},
+		{`{"Preferences": []}`, "unknown_field"},
+		{`{"prefs": []}`, "unknown_field"},
+		{`{"preferences": []} {}`, "malformed_json"},
+		{`{"preferences": [`, "malformed_json"},
+	})
+	a := h.call(h.g.IntN(2), "PATCH", path(h.g.user()), one.body)
+	h.wantRefusal(a, &oracle.Refusal{Status: 400, Codes: []string{one.code}})
+}
+
+// finish holds a user's document and audit log at both gates against the
+// oracle.
+func (h *history) finish(user string) {
+	h.t.Helper()
+	for gate := range h.gates {
+		h.wantDocument(h.call(gate, "GET", path(user), nil), user)
+		var got struct {
+			Changes []struct {
+				Revision int `json:"revision"`
+			} `json:"changes"`
+		}
+		a := h.call(gate, "GET", "/v1/users/"+url.PathEscape(user)+"/changes?after=0&limit=100", nil)
+		unmarshal(h.world, a, &got)
+		if len(got.Changes) != h.oracle.Revision(user) {
+			h.fail("want one entry of the audit log for each of %d revisions", h.oracle.Revision(user))
+		}
+		for i, change := range got.Changes {
+			if change.Revision != i+1 {
+				h.fail("entry %d of the audit log is of revision %d", i, change.Revision)
+			}
+		}
+	}
+}
