@@ -14,36 +14,63 @@ const (
 	pipelineSize = 64  // streams read in one round trip
 )
 
-// catchUp reads the streams of partitions from their cursors to their ends. A
-// partition that has no cursor yet gets one at the end of its stream: nothing
-// that was announced before this follower came is missed by it.
-func (f *Follower) catchUp(ctx context.Context, partitions []int) error {
-	for some := range slices.Chunk(partitions, pipelineSize) {
-		if err := f.catchUpSome(ctx, some); err != nil {
+// cursor is how far a partition's stream has been read: up to an entry, that
+// included. The zero cursor is "not read yet".
+type cursor struct {
+	entry
+	// gapped says that what follows is known not to follow the entry: the gap
+	// has been reported.
+	gapped bool
+}
+
+// catchUpAll reads every partition's stream to its end. A stream that has no
+// cursor yet gets one there. What was announced before that was not heard
+// here, so that what this gate knows from its own changes may be outdated: to
+// the sink, that is a gap too.
+func (f *Follower) catchUpAll(ctx context.Context) error {
+	var known, fresh []int
+	for p := range f.cursors {
+		if f.cursors[p].id == "" {
+			fresh = append(fresh, p)
+		} else {
+			known = append(known, p)
+		}
+	}
+	if err := f.catchUp(ctx, known); err != nil {
+		return err
+	}
+	if len(fresh) == 0 {
+		return nil
+	}
+	defer f.sink.Gap()
+	for some := range slices.Chunk(fresh, pipelineSize) {
+		replies, err := f.page(ctx, some)
+		if err != nil {
 			return err
+		}
+		for i, p := range some {
+			f.cursors[p] = cursor{entry: lastOf(entriesOf(replies[i]))}
 		}
 	}
 	return nil
 }
 
-func (f *Follower) catchUpSome(ctx context.Context, partitions []int) error {
-	for len(partitions) > 0 {
-		replies, err := f.page(ctx, partitions)
-		if err != nil {
-			return err
-		}
-		var more []int
-		for i, p := range partitions {
-			entries := entriesOf(replies[i])
-			if f.cursors[p].id == "" {
-				f.cursors[p] = lastOf(entries)
-				continue
+// catchUp reads the streams of partitions from their cursors to their ends.
+func (f *Follower) catchUp(ctx context.Context, partitions []int) error {
+	for some := range slices.Chunk(partitions, pipelineSize) {
+		for len(some) > 0 {
+			replies, err := f.page(ctx, some)
+			if err != nil {
+				return err
 			}
-			if f.advance(p, entries) {
-				more = append(more, p)
+			var more []int
+			for i, p := range some {
+				if f.advance(p, entriesOf(replies[i])) {
+					more = append(more, p)
+				}
 			}
+			some = more
 		}
-		partitions = more
 	}
 	return nil
 }
@@ -56,10 +83,10 @@ func (f *Follower) page(ctx context.Context, partitions []int) ([][]redis.XMessa
 	pipe := f.client.Pipeline()
 	cmds := make([]*redis.XMessageSliceCmd, len(partitions))
 	for i, p := range partitions {
-		if cursor := f.cursors[p]; cursor.id == "" {
+		if last := f.cursors[p]; last.id == "" {
 			cmds[i] = pipe.XRevRangeN(ctx, f.space.Stream(p), "+", "-", 1)
 		} else {
-			cmds[i] = pipe.XRangeN(ctx, f.space.Stream(p), cursor.id, "+", pageSize)
+			cmds[i] = pipe.XRangeN(ctx, f.space.Stream(p), last.id, "+", pageSize)
 		}
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
@@ -76,24 +103,27 @@ func (f *Follower) page(ctx context.Context, partitions []int) ([][]redis.XMessa
 // whether there may be more.
 func (f *Follower) advance(partition int, entries []entry) (more bool) {
 	more = len(entries) == pageSize
-	if cursor := f.cursors[partition]; cursor.id != noEntry {
-		if len(entries) == 0 || entries[0].id != cursor.id || entries[0].text != cursor.text {
-			f.log.Warn("the change stream does not hold this gate's cursor any more: something may have been missed", "partition", partition)
-			f.sink.Gap()
-			f.cursors[partition] = entry{id: noEntry}
+	if last := f.cursors[partition]; last.id != noEntry {
+		if len(entries) == 0 || entries[0].id != last.id || entries[0].text != last.text {
+			f.gap(partition, "the change stream does not hold this gate's cursor any more: something may have been missed")
 			// Whatever the stream holds now is read from its beginning.
+			f.cursors[partition] = cursor{entry: entry{id: noEntry}, gapped: true}
 			return true
 		}
 		entries = entries[1:]
 	}
-	for i, e := range entries {
-		if e.previous != f.cursors[partition].id && !(i == 0 && f.cursors[partition].id == noEntry) {
-			f.log.Warn("the change stream has lost entries: something may have been missed", "partition", partition)
-			f.sink.Gap()
+	for _, e := range entries {
+		if last := f.cursors[partition]; e.previous != last.id && !last.gapped {
+			f.gap(partition, "the change stream has lost entries: something may have been missed")
 		}
 		f.take(partition, e)
 	}
 	return more
+}
+
+func (f *Follower) gap(partition int, what string) {
+	f.log.Warn(what, "partition", partition)
+	f.sink.Gap()
 }
 
 func entriesOf(messages []redis.XMessage) []entry {
@@ -115,14 +145,20 @@ func lastOf(entries []entry) entry {
 
 // after tells whether a stream id is later than another.
 func after(a, b string) bool {
-	aMillis, aSeq := splitID(a)
-	bMillis, bSeq := splitID(b)
+	aMillis, aSeq, _ := splitID(a)
+	bMillis, bSeq, _ := splitID(b)
 	return aMillis > bMillis || aMillis == bMillis && aSeq > bSeq
 }
 
-func splitID(id string) (millis, seq uint64) {
-	m, s, _ := strings.Cut(id, "-")
-	millis, _ = strconv.ParseUint(m, 10, 64)
-	seq, _ = strconv.ParseUint(s, 10, 64)
-	return millis, seq
+// isID tells whether a text is a stream id in the form that Redis gives it.
+func isID(id string) bool {
+	millis, seq, ok := splitID(id)
+	return ok && id == strconv.FormatUint(millis, 10)+"-"+strconv.FormatUint(seq, 10)
+}
+
+func splitID(id string) (millis, seq uint64, ok bool) {
+	m, s, ok := strings.Cut(id, "-")
+	millis, err1 := strconv.ParseUint(m, 10, 64)
+	seq, err2 := strconv.ParseUint(s, 10, 64)
+	return millis, seq, ok && err1 == nil && err2 == nil
 }

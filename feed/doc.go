@@ -4,9 +4,10 @@
 // Every partition of the users has a Redis stream. [Publisher] runs the one
 // script that puts a changed record into the cache, appends the user's consent
 // to the partition's stream and publishes it. [Follower] subscribes to what is
-// published and hands it on; it keeps a cursor for each partition, and
-// whenever it was away, or a message names a predecessor that it has not seen,
-// it reads the stream from there.
+// published and hands it on; it keeps a cursor for each partition, and reads
+// the stream from there whenever it was away, whenever a message names a
+// predecessor that it has not seen, and every few seconds in any case: what is
+// published may be lost on its way, what is in the stream is not.
 //
 // A cursor is an entry, its id and its content. If the entry is no longer in
 // the stream unchanged, the stream was trimmed, lost, or is another master's,

@@ -2,10 +2,8 @@ package feed
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -16,8 +14,13 @@ import (
 )
 
 const (
-	quietFor   = 3 * time.Second // without a message, before the connection is asked for a sign of life
-	replyLimit = 2 * time.Second // of one command
+	quietFor     = 2 * time.Second // without a message, before the connection is asked for a sign of life
+	answerWithin = 2 * time.Second // for that sign to come, and for a subscription to stand
+	replyLimit   = 2 * time.Second // of one page of the stream
+	// checkEvery is how often the streams are read even though nothing seems
+	// to be missing. A message that Redis loses on its way leaves no trace
+	// until the next one of its partition, which may be days away.
+	checkEvery = 4 * time.Second
 )
 
 // Sink is who a Follower hands changes to.
@@ -42,7 +45,7 @@ type Follower struct {
 	lag    func(time.Duration)
 	now    func() time.Time
 
-	cursors []entry // by partition; the zero entry is "not read yet"
+	cursors []cursor // by partition
 }
 
 // FollowerOptions are what a Follower is made of. All are required.
@@ -59,17 +62,17 @@ type FollowerOptions struct {
 func NewFollower(o FollowerOptions) *Follower {
 	return &Follower{
 		client: o.Client, space: o.Space, sink: o.Sink, log: o.Log, lag: o.Lag, now: o.Now,
-		cursors: make([]entry, o.Space.Partitions()),
+		cursors: make([]cursor, o.Space.Partitions()),
 	}
 }
 
 // Run follows the stream until the context ends. It must run once.
 func (f *Follower) Run(ctx context.Context) {
-	pause := &backoff.ExponentialBackOff{InitialInterval: 20 * time.Millisecond, MaxInterval: time.Second, Multiplier: 2, RandomizationFactor: 0.5}
+	pause := &backoff.ExponentialBackOff{InitialInterval: 20 * time.Millisecond, MaxInterval: 500 * time.Millisecond, Multiplier: 2, RandomizationFactor: 0.5}
 	pause.Reset()
+	defer f.sink.SetLive(false)
 	for ctx.Err() == nil {
 		err := f.follow(ctx, pause.Reset)
-		f.sink.SetLive(false)
 		if ctx.Err() != nil {
 			return
 		}
@@ -84,34 +87,32 @@ func (f *Follower) Run(ctx context.Context) {
 // follow subscribes, reads what was missed, and follows until something
 // fails. What is published while the stream is read waits in the connection.
 func (f *Follower) follow(ctx context.Context, live func()) error {
-	sub := f.client.Subscribe(ctx, f.space.Channel())
-	defer func() { _ = sub.Close() }()
-	asked := false // for a sign of life
+	sub, err := subscribe(ctx, f.client, f.space.Channel())
+	if err != nil {
+		return fmt.Errorf("subscribe: %w", err)
+	}
+	defer sub.close()
+	defer f.sink.SetLive(false) // first of all: closing may take its time
+	check := time.NewTicker(checkEvery)
+	defer check.Stop()
 	for {
-		received, err := sub.ReceiveTimeout(ctx, quietFor)
-		var timeout net.Error
-		switch {
-		case errors.As(err, &timeout) && timeout.Timeout() && !asked && ctx.Err() == nil:
-			asked = true
-			if err := sub.Ping(ctx); err != nil {
-				return err
-			}
-			continue
-		case err != nil:
+		received, err := sub.next(ctx, check.C)
+		if err != nil {
 			return fmt.Errorf("subscription: %w", err)
 		}
-		asked = false
 		switch m := received.(type) {
-		case *redis.Subscription:
-			if err := f.catchUp(ctx, f.allPartitions()); err != nil {
-				return fmt.Errorf("catch up: %w", err)
-			}
-			f.sink.SetLive(true)
-			live()
 		case *redis.Message:
-			if err := f.hear(ctx, m.Payload); err != nil {
-				return err
+			err = f.hear(ctx, m.Payload)
+		case *redis.Subscription:
+			if err = f.catchUpAll(ctx); err == nil {
+				f.sink.SetLive(true)
+				live()
 			}
+		case nil:
+			err = f.catchUpAll(ctx)
+		}
+		if err != nil {
+			return fmt.Errorf("catch up: %w", err)
 		}
 	}
 }
@@ -121,26 +122,24 @@ func (f *Follower) follow(ctx context.Context, live func()) error {
 func (f *Follower) hear(ctx context.Context, payload string) error {
 	a, err := parseAnnouncement(payload, f.space.Partitions())
 	if err != nil {
-		f.log.Error("an announcement is not understood", "error", err)
+		f.log.Error("an announcement is not understood; the next check reads what it is about", "error", err)
 		return nil
 	}
-	cursor := f.cursors[a.partition]
+	last := f.cursors[a.partition].id
 	switch {
-	case a.entry.previous == cursor.id:
+	case a.entry.previous == last:
 		f.take(a.partition, a.entry)
-	case !after(a.entry.id, cursor.id):
-		// Read from the stream already.
+		return nil
+	case !after(a.entry.id, last):
+		return nil // read from the stream already
 	default:
-		if err := f.catchUp(ctx, []int{a.partition}); err != nil {
-			return fmt.Errorf("catch up: %w", err)
-		}
+		return f.catchUp(ctx, []int{a.partition})
 	}
-	return nil
 }
 
 // take applies an entry and moves the cursor to it.
 func (f *Follower) take(partition int, e entry) {
-	f.cursors[partition] = e
+	f.cursors[partition] = cursor{entry: e}
 	consent, at, err := decode(e.text)
 	if err != nil {
 		f.log.Error("a message is not understood", "entry", e.id, "error", err)
@@ -149,12 +148,4 @@ func (f *Follower) take(partition int, e entry) {
 	}
 	f.sink.Apply(consent)
 	f.lag(max(0, f.now().Sub(at)))
-}
-
-func (f *Follower) allPartitions() []int {
-	all := make([]int, f.space.Partitions())
-	for p := range all {
-		all[p] = p
-	}
-	return all
 }

@@ -33,6 +33,9 @@ func encode(c sendgate.Consent, at time.Time) (string, error) {
 		}
 		m.Settings[s.Topic][s.Channel] = on
 	}
+	if err := m.validate(); err != nil {
+		return "", err
+	}
 	data, err := jsonv2.Marshal(m, jsonv2.Deterministic(true))
 	return string(data), err
 }
@@ -42,11 +45,8 @@ func decode(text string) (c sendgate.Consent, at time.Time, err error) {
 	if err := jsonv2.Unmarshal([]byte(text), &m); err != nil {
 		return c, at, err
 	}
-	if fault := m.User.Validate("u"); fault != nil {
-		return c, at, fault
-	}
-	if m.Revision < 1 {
-		return c, at, errors.New("a message without a revision")
+	if err := m.validate(); err != nil {
+		return c, at, err
 	}
 	c = sendgate.Consent{User: m.User, Revision: m.Revision, Global: m.Global, Hard: m.Hard}
 	for topic, channels := range m.Settings {
@@ -58,6 +58,18 @@ func decode(text string) (c sendgate.Consent, at time.Time, err error) {
 		}
 	}
 	return c, time.UnixMilli(m.At), nil
+}
+
+// validate refuses what nobody may announce: what is sent is what is
+// understood, or one message would be a gap at every gate.
+func (m *message) validate() error {
+	if fault := m.User.Validate("u"); fault != nil {
+		return fault
+	}
+	if m.Revision < 1 {
+		return errors.New("a message without a revision")
+	}
+	return nil
 }
 
 // announcement is what is published: where in which stream the message stands,
@@ -85,6 +97,14 @@ func parseAnnouncement(payload string, partitions int) (a announcement, err erro
 	}
 	if a.partition, err = strconv.Atoi(parts[0]); err != nil || a.partition < 0 || a.partition >= partitions {
 		return a, fmt.Errorf("an announcement of partition %q, of %d", sendgate.Clip(parts[0]), partitions)
+	}
+	for _, id := range parts[1:3] {
+		if !isID(id) {
+			return a, fmt.Errorf("an announcement with an entry %q", sendgate.Clip(id))
+		}
+	}
+	if parts[1] == noEntry {
+		return a, errors.New("an announcement of no entry")
 	}
 	a.entry = entry{id: parts[1], previous: parts[2], text: parts[3]}
 	return a, nil

@@ -35,7 +35,7 @@ local now = tonumber(clock[1]) * 1000 + math.floor(tonumber(clock[2]) / 1000)
 
 -- A key outlives its newest entry by this much, in milliseconds, so that a
 -- small step back of the clock does not find it gone.
-local slack = 500000
+local slack = 5000
 
 -- Lua would write a large number as 1e+12.
 local function whole(n)
@@ -82,10 +82,13 @@ local function charge(log, id)
   end
   redis.call('ZADD', log.key, whole(now), id)
   log.charged = id
-  log.used = log.used + 1
-  if log.first and log.first > now + log.window then
+  if log.used == 0 then
+    log.newest = now
+  end
+  if log.used == 0 or log.first and log.first > now + log.window then
     log.first = now + log.window
   end
+  log.used = log.used + 1
 end
 
 local function resets(log, limit, full)
@@ -134,7 +137,7 @@ for _, log in ipairs(logs) do
   end
   if log.charged or redis.call('PTTL', log.key) == -1 then
     -- The newest entry may be of a time that the clock has stepped back from.
-    local newest = redis.call('ZRANGE', log.key, -1, -1, 'WITHSCORES')[2]
+    local newest = log.newest or redis.call('ZRANGE', log.key, -1, -1, 'WITHSCORES')[2]
     local left = math.max(tonumber(newest) + log.window - now, 0)
     redis.call('PEXPIRE', log.key, whole(left + slack))
   end

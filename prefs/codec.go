@@ -3,6 +3,7 @@ package prefs
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -84,20 +85,20 @@ func decode(data []byte, into any) error {
 
 type wirePreferences struct {
 	Revision int64                      `json:"rev"`
-	Settings map[string]map[string]bool `json:"set,omitempty"` // by topic and channel
-	Quiet    *wireQuiet                 `json:"quiet,omitempty"`
-	Caps     []wireCap                  `json:"caps,omitempty"`
-	Holds    []wireHold                 `json:"holds,omitempty"`
-	Updated  int64                      `json:"at,omitempty"` // Unix milliseconds
+	Settings map[string]map[string]bool `json:"set,omitzero"` // by topic and channel
+	Quiet    *wireQuiet                 `json:"quiet,omitzero"`
+	Caps     []wireCap                  `json:"caps,omitzero"`
+	Holds    []wireHold                 `json:"holds,omitzero"`
+	Updated  int64                      `json:"at,omitzero"` // Unix milliseconds
 }
 
 type wireQuiet struct {
-	Enabled bool   `json:"on,omitempty"`
-	Window  bool   `json:"win,omitempty"`
-	Start   int16  `json:"from,omitempty"` // minutes
-	End     int16  `json:"to,omitempty"`
-	Days    uint8  `json:"days,omitempty"`
-	Zone    string `json:"tz,omitempty"`
+	Enabled bool   `json:"on,omitzero"`
+	Window  bool   `json:"win,omitzero"`
+	Start   int16  `json:"from,omitzero"` // minutes
+	End     int16  `json:"to,omitzero"`
+	Days    uint8  `json:"days,omitzero"`
+	Zone    string `json:"tz,omitzero"`
 }
 
 type wireCap struct {
@@ -109,24 +110,24 @@ type wireCap struct {
 type wireHold struct {
 	Source sendgate.HoldSource `json:"src"`
 	Reason string              `json:"why"`
-	Hard   bool                `json:"hard,omitempty"`
+	Hard   bool                `json:"hard,omitzero"`
 	At     int64               `json:"at"`
 }
 
 type wireRecord struct {
 	User sendgate.UserID `json:"user"`
 	wirePreferences
-	Pending []wireChange `json:"pending,omitempty"`
+	Pending []wireChange `json:"pending,omitzero"`
 }
 
 type wireChange struct {
 	ID       string `json:"id"`
 	Revision int64  `json:"rev"`
 	At       int64  `json:"at"`
-	Actor    string `json:"actor,omitempty"`
-	Reason   string `json:"reason,omitempty"`
-	From     string `json:"from,omitempty"`
-	What     []Diff `json:"what,omitempty"`
+	Actor    string `json:"actor,omitzero"`
+	Reason   string `json:"reason,omitzero"`
+	From     string `json:"from,omitzero"`
+	What     []Diff `json:"what,omitzero"`
 }
 
 func wirePreferencesOf(p *sendgate.Preferences) wirePreferences {
@@ -177,6 +178,9 @@ func (w *wirePreferences) preferences() (*sendgate.Preferences, error) {
 		}
 	}
 	for _, c := range w.Caps {
+		if c.Seconds < 0 || c.Seconds > math.MaxInt64/int64(time.Second) {
+			return nil, fmt.Errorf("a stored cap has a window of %d seconds", c.Seconds)
+		}
 		p.Caps = append(p.Caps, sendgate.UserCap{Category: c.Category, Window: sendgate.Duration(time.Duration(c.Seconds) * time.Second), MaxCount: c.Max})
 	}
 	for _, h := range w.Holds {

@@ -186,7 +186,7 @@ var goldenBytes = strings.ReplaceAll(`1{"user":"a+b@x.io/ü","rev":7,
 "set":{"order_updates":{"push":true},"promotions":{"email":false,"sms":true}},
 "quiet":{"on":true,"win":true,"from":1320,"to":450,"days":34,"tz":"America/New_York"},
 "caps":[{"cat":"marketing","win":5400,"max":0},{"cat":"social","win":604800,"max":5}],
-"holds":[{"src":"operator","why":"court order","hard":true,"at":1774744200123},{"src":"user","why":"<all>","hard":false,"at":1774747800123}],
+"holds":[{"src":"operator","why":"court order","hard":true,"at":1774744200123},{"src":"user","why":"<all>","at":1774747800123}],
 "at":1774747800123,
 "pending":[{"id":"01JQ","rev":7,"at":1774747800123,"actor":"support:42","reason":"by phone","from":"2001:db8::1","what":[
 {"kind":"preference","topic":"promotions","channel":"email","after":false},

@@ -71,6 +71,6 @@ type Diff struct {
 	Category string              `json:"category,omitempty"`
 	Window   string              `json:"window,omitempty"`
 	Source   sendgate.HoldSource `json:"source,omitempty"`
-	Before   json.RawMessage     `json:"before,omitempty"`
-	After    json.RawMessage     `json:"after,omitempty"`
+	Before   json.RawMessage     `json:"before,omitzero"`
+	After    json.RawMessage     `json:"after,omitzero"`
 }

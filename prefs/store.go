@@ -32,7 +32,8 @@ type AuditLog interface {
 	// does no harm.
 	AppendChange(ctx context.Context, user sendgate.UserID, change Change) error
 	// Changes lists a user's changes of a revision greater than after, by
-	// rising revision, at most limit of them.
+	// rising revision, at most limit of them. It sees every AppendChange that
+	// was answered before.
 	Changes(ctx context.Context, user sendgate.UserID, after int64, limit int) ([]Change, error)
 }
 
@@ -64,7 +65,8 @@ type Scanner interface {
 	// Scan reads one of several segments, which together are the whole table,
 	// consistently: it sees every Put that was answered before it began. It
 	// stops at the first error of each and returns it. Segments may be scanned
-	// at the same time; a segment may be empty.
+	// at the same time; a segment may be empty. A record that is written
+	// during the scan may come in either state, or more than once.
 	Scan(ctx context.Context, segment, segments int, each func(*Record) error) error
 }
 
@@ -80,7 +82,7 @@ type Store interface {
 	PendingIndex
 	Scanner
 	// Layout returns the layout that the store was created with; a store that
-	// has none yet takes the one given.
+	// has none yet takes the one given, which must be complete.
 	Layout(ctx context.Context, initial Layout) (Layout, error)
 	Close() error
 }

@@ -99,11 +99,17 @@ func Open(o Options) (redis.UniversalClient, error) {
 	if o.PoolSize > 0 {
 		u.PoolSize, u.MinIdleConns = o.PoolSize, min(warmConns, o.PoolSize)
 	}
+	u.Dialer = dialer.DialContext
 	if o.TLS {
-		u.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12}
+		u.Dialer = (&tls.Dialer{NetDialer: dialer, Config: &tls.Config{MinVersion: tls.VersionTLS12}}).DialContext
 	}
 	return redis.NewUniversalClient(u), nil
 }
+
+// dialer has the system find out within seconds that the other end of an idle
+// connection is gone. A pool is full of such after a fault, and each would cost
+// one command its time limit.
+var dialer = &net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 3 * time.Second, Interval: time.Second, Count: 2}}
 
 // silence takes go-redis' own log, which would go to the standard error past
 // the program's. Nothing is lost with it: every failure is also the error of
@@ -125,8 +131,8 @@ var notServing = []string{
 // something wrong with this one command. Such an error says nothing of the
 // commands of others.
 //
-// A pipeline has as many errors as commands, and Exec returns the first, which
-// may be the least of them: ask of each.
+// A pipeline has as many errors as commands, and the one that Exec returns may
+// be the least of them: ask of each.
 func Answered(err error) bool {
 	var given redis.Error
 	if !errors.As(err, &given) || isLost(err) {

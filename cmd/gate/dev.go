@@ -66,12 +66,12 @@ func (c devCmd) Run(ctx context.Context, s streams) (err error) {
 		Namespace: keyspace.DefaultNamespace, Partitions: keyspace.DefaultPartitions,
 		RedisLimit: devLimit, StoreLimit: devLimit, Log: newLog(s.err, level),
 	}, func(addr string) error {
-		_, err := fmt.Fprintf(s.out, devGreeting, addr, c.Data)
+		_, err := fmt.Fprintf(s.out, devGreeting, addr, c.Data, buildVersion())
 		return err
 	})
 }
 
-const devGreeting = `Sendgate %[2]s: a gate for trying out, on http://%[1]s
+const devGreeting = `Sendgate %[3]s, a gate for trying out, not for production: http://%[1]s
 Preferences are kept in %[2]s; frequency caps are in memory and start anew with the process.
 
 Ask it:

@@ -1,0 +1,173 @@
+package bloom_test
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/sendgate/sendgate"
+	"github.com/sendgate/sendgate/bloom"
+)
+
+func consent(user string, revision int64) sendgate.Consent {
+	return sendgate.Consent{
+		User: sendgate.UserID(user), Revision: revision, Global: revision%2 == 1,
+		Settings: sendgate.Settings{{Topic: "promotions", Channel: "push"}: revision%3 == 0},
+	}
+}
+
+func isThe(c sendgate.Consent, user string, revision int64) bool {
+	want := consent(user, revision)
+	return c.User == want.User && c.Revision == want.Revision && c.Global == want.Global && maps.Equal(c.Settings, want.Settings)
+}
+
+// Whatever was applied is known from the moment that Apply returned, and stays
+// known, whoever else applies and reads.
+func TestAppliedIsKnownAtOnce(t *testing.T) {
+	const writers, readers, each, revisions = 8, 64, 100, 4
+	o := bloom.NewOverlay(1 << 20)
+	o.SetLive(true)
+	var applied [writers][each]atomic.Int64 // the revision that Apply returned for
+	name := func(w, u int) string { return fmt.Sprintf("u%d-%d", w, u) }
+	check := func(w, u int) bool {
+		least := applied[w][u].Load()
+		c, exact, ok := o.Consent(sendgate.UserID(name(w, u)))
+		if least == 0 && !ok {
+			return true
+		}
+		return ok && exact && c.Revision >= least && isThe(c, name(w, u), c.Revision)
+	}
+	var writing, reading sync.WaitGroup
+	done := make(chan struct{})
+	for range readers {
+		reading.Go(func() {
+			for {
+				w, u := rand.IntN(writers), rand.IntN(each)
+				if !check(w, u) {
+					t.Errorf("%s is not known as it was applied", name(w, u))
+					return
+				}
+				select {
+				case <-done:
+					return
+				default:
+					runtime.Gosched()
+				}
+			}
+		})
+	}
+	for w := range writers {
+		writing.Go(func() {
+			for revision := int64(1); revision <= revisions; revision++ {
+				for u := range each {
+					o.Apply(consent(name(w, u), revision))
+					applied[w][u].Store(revision)
+					if !check(w, u) {
+						t.Errorf("%s is not known to who applied it", name(w, u))
+					}
+				}
+			}
+		})
+	}
+	writing.Wait()
+	close(done)
+	reading.Wait()
+	if o.Len() != writers*each || o.Dropped() != 0 {
+		t.Errorf("%d users, %d dropped", o.Len(), o.Dropped())
+	}
+}
+
+func TestTheNewestRevisionWinsInAnyOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		revisions := rapid.SliceOfN(rapid.Int64Range(1, 50), 1, 20).Draw(t, "revisions")
+		o, newest := bloom.NewOverlay(100), int64(0)
+		for _, r := range revisions {
+			o.Apply(consent("u", r))
+			newest = max(newest, r)
+			if c, _, ok := o.Consent("u"); !ok || !isThe(c, "u", newest) {
+				t.Fatalf("after %d: %+v, want revision %d", r, c, newest)
+			}
+		}
+	})
+}
+
+func TestExactness(t *testing.T) {
+	o := bloom.NewOverlay(100)
+	is := func(when, user string, exact bool) {
+		t.Helper()
+		if _, got, ok := o.Consent(sendgate.UserID(user)); !ok || got != exact {
+			t.Errorf("%s: exact %v, known %v; want %v", when, got, ok, exact)
+		}
+	}
+	if _, exact, ok := o.Consent("nobody"); exact || ok {
+		t.Error("somebody unknown is known")
+	}
+	o.Apply(consent("a", 1))
+	is("before it is live", "a", false)
+	if o.Live() || o.WasLive() {
+		t.Error("live from the beginning")
+	}
+	o.SetLive(true)
+	is("once it is live", "a", true)
+	o.SetLive(false)
+	is("while it is not", "a", false)
+	if o.Live() || !o.WasLive() {
+		t.Error("it was live")
+	}
+	o.SetLive(true)
+	is("live again, nothing missed", "a", true)
+	o.Gap()
+	is("after a gap", "a", false)
+	o.Apply(consent("b", 1))
+	is("learned since", "b", true)
+	o.Apply(consent("a", 1))
+	is("heard again", "a", true)
+	o.Gap()
+	o.Apply(consent("a", 2))
+	o.Apply(consent("a", 1))
+	is("an old one came late", "a", true)
+	o.Apply(consent("b", 0))
+	is("an old one makes nothing exact", "b", false)
+	if c, _, _ := o.Consent("b"); c.Revision != 1 {
+		t.Errorf("revision %d is no lower bound any more", c.Revision)
+	}
+}
+
+func TestTheOverlayIsBounded(t *testing.T) {
+	const size, users = 640, 10_000
+	o := bloom.NewOverlay(size)
+	for i := range users {
+		o.Apply(consent(fmt.Sprint("u", i), 1))
+	}
+	if n := o.Len(); n > size || n < size*9/10 || o.Dropped() != users-int64(n) {
+		t.Errorf("%d users, %d dropped", n, o.Dropped())
+	}
+	for i := users - 10; i < users; i++ {
+		if _, _, ok := o.Consent(sendgate.UserID(fmt.Sprint("u", i))); !ok {
+			t.Errorf("one of the last is gone: u%d", i)
+		}
+	}
+}
+
+// Who changes again and again is not who changed longest ago.
+func TestWhoChangedLongestAgoIsDropped(t *testing.T) {
+	o := bloom.NewOverlay(640)
+	for i := range 10_000 {
+		o.Apply(consent("restless", int64(i)))
+		o.Apply(consent(fmt.Sprint("u", i), 1))
+		if c, _, ok := o.Consent("restless"); !ok || c.Revision != int64(i) {
+			t.Fatalf("after %d others: known %v, %+v", i, ok, c)
+		}
+	}
+	for i := range 100 {
+		if _, _, ok := o.Consent(sendgate.UserID(fmt.Sprint("u", i))); ok {
+			t.Errorf("u%d is still there", i)
+		}
+	}
+}
