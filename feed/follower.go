@@ -14,9 +14,12 @@ import (
 )
 
 const (
-	quietFor     = 2 * time.Second // without a message, before the connection is asked for a sign of life
-	answerWithin = 2 * time.Second // for that sign to come, and for a subscription to stand
-	replyLimit   = 2 * time.Second // of one page of the stream
+	// How long nothing is received before the other end is asked for a sign of
+	// life, and how long that may take. With a page that is being read in
+	// between, a connection that is dead is noticed within 5 s.
+	quietFor     = time.Second
+	answerWithin = 1500 * time.Millisecond
+	replyLimit   = 2 * time.Second // of one page of the streams
 	// checkEvery is how often the streams are read even though nothing seems
 	// to be missing. A message that Redis loses on its way leaves no trace
 	// until the next one of its partition, which may be days away.

@@ -25,9 +25,11 @@
 --             will have room, of any other, when its oldest entry leaves
 --
 -- Every log that is found or made has a TTL afterwards. Expired entries are
--- removed from a log that is charged. No write comes before all reads that can
--- fail, and the first one is a ZADD, which a full Redis refuses: whatever goes
--- wrong, nothing was charged.
+-- removed from a log that is charged.
+--
+-- If the script fails, nothing was charged: each key is read before the first
+-- write, which finds one that is no log, and the first write is a ZADD, which
+-- a Redis that is out of memory refuses. Later ones it no longer would.
 
 local reserve = ARGV[1] == 'reserve'
 local clock = redis.call('TIME')
@@ -42,6 +44,7 @@ local function whole(n)
   return string.format('%.0f', n)
 end
 
+local stamp = whole(now)
 local logs = {}
 for i, key in ipairs(KEYS) do
   local window = tonumber(ARGV[1 + i])
@@ -50,6 +53,7 @@ for i, key in ipairs(KEYS) do
     key = key,
     window = window,
     expired = expired, -- the latest score that no longer counts
+    after = '(' .. expired, -- scores beyond it, as a range begins
     used = redis.call('ZCOUNT', key, '(' .. expired, '+inf'),
   }
 end
@@ -67,7 +71,7 @@ local function leaves(log, nth)
   if nth == 0 and log.first then
     return log.first
   end
-  local entry = redis.call('ZRANGEBYSCORE', log.key, '(' .. log.expired, '+inf', 'WITHSCORES', 'LIMIT', whole(nth), 1)
+  local entry = redis.call('ZRANGEBYSCORE', log.key, log.after, '+inf', 'WITHSCORES', 'LIMIT', whole(nth), 1)
   local at = tonumber(entry[2]) + log.window
   if nth == 0 then
     log.first = at
@@ -80,7 +84,7 @@ local function charge(log, id)
   if log.charged == id then
     return
   end
-  redis.call('ZADD', log.key, whole(now), id)
+  redis.call('ZADD', log.key, stamp, id)
   log.charged = id
   if log.used == 0 then
     log.newest = now

@@ -44,6 +44,17 @@ func byUser(list []candidate) []candidate {
 	return sorted
 }
 
+// fitting is how many from the head of a list go into one call: at least one.
+func fitting(list []candidate) int {
+	caps := 0
+	for i, c := range list {
+		if caps += len(c.counters); i > 0 && caps > maxCaps {
+			return i
+		}
+	}
+	return len(list)
+}
+
 // unitsOf cuts a list, in which the asks of each user stand together, into
 // units. No user has two.
 func unitsOf(list []candidate) []unit {

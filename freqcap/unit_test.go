@@ -12,21 +12,23 @@ import (
 	"github.com/sendgate/sendgate"
 )
 
-// However asks of users are mixed, no call has two units of one user, and each
-// user's asks keep their order within and over the calls.
+// However asks of users are mixed, no call is too large or has two units of one
+// user, and each user's asks keep their order within and over the calls.
 func TestUnitsKeepEachUsersOrder(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		asks := make([]sendgate.CapAsk, rapid.IntRange(1, 500).Draw(r, "asks"))
 		list := make([]candidate, len(asks))
+		caps := rapid.SampledFrom([]int{1, 2, 3, 8, maxCaps + 1})
 		for i := range asks {
 			asks[i].User = sendgate.UserID(fmt.Sprint("u", rapid.IntRange(0, 5).Draw(r, "user")))
-			list[i] = candidate{ask: &asks[i], place: i}
+			list[i] = candidate{ask: &asks[i], place: i, counters: make([]counter, caps.Draw(r, "caps"))}
 		}
 		sorted, seen := byUser(list), 0
 		last := make(map[sendgate.UserID]int)
-		for ; len(sorted) > 0; sorted = sorted[min(len(sorted), maxPerCall):] {
-			inCall := make(map[sendgate.UserID]bool)
-			for _, u := range unitsOf(sorted[:min(len(sorted), maxPerCall)]) {
+		for n := 0; len(sorted) > 0; sorted = sorted[n:] {
+			n = fitting(sorted)
+			inCall, sum := make(map[sendgate.UserID]bool), 0
+			for _, u := range unitsOf(sorted[:n]) {
 				if inCall[u.user] {
 					r.Fatalf("%s has two units in one call", u.user)
 				}
@@ -37,7 +39,11 @@ func TestUnitsKeepEachUsersOrder(t *testing.T) {
 					}
 					last[u.user] = c.place + 1
 					seen++
+					sum += len(c.counters)
 				}
+			}
+			if sum > maxCaps && n > 1 {
+				r.Fatalf("%d caps in one call", sum)
 			}
 		}
 		if seen != len(asks) {

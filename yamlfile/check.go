@@ -1,6 +1,7 @@
 package yamlfile
 
 import (
+	"bytes"
 	"fmt"
 	"reflect"
 	"strconv"
@@ -14,9 +15,12 @@ import (
 	"github.com/sendgate/sendgate"
 )
 
-// maxDepth is how deep lists and mappings may lie in each other. What the
-// parser takes grows with the square of it.
-const maxDepth = 32
+// The library takes a time that grows with the square of how deep lists and
+// mappings lie in each other, and of how much stands in one line.
+const (
+	maxDepth = 32
+	maxLine  = 4096 // bytes
+)
 
 var refusedTokens = map[token.Type]string{
 	token.AnchorType: "anchors", token.AliasType: "aliases", token.MergeKeyType: "merge keys",
@@ -25,6 +29,12 @@ var refusedTokens = map[token.Type]string{
 
 // plain refuses what a file has no use for, before the parser sees it.
 func plain(name string, data []byte) error {
+	number := 0
+	for text := range bytes.Lines(data) {
+		if number++; len(text) > maxLine {
+			return fmt.Errorf("%s:%d: a line of at most %d bytes is read", name, number, maxLine)
+		}
+	}
 	depth, dashes, line := 0, 0, 0
 	for _, t := range lexer.Tokenize(string(data)) {
 		if t.Position.Line != line {

@@ -69,6 +69,12 @@ func (w *world) wantDecision(c oracle.Check, got decision, want oracle.Decision)
 	if wrong := sameDecision(c, got, want); wrong != "" {
 		w.fail("%s: want %s", wrong, show(want))
 	}
+	w.saw[want.Verdict+" "+want.Reason]++
+	for name, at := range map[string]time.Time{"deliver_at": want.DeliverAt, "retry_at": want.RetryAt} {
+		if !at.IsZero() {
+			w.saw[name+" "+want.Reason]++
+		}
+	}
 }
 
 func show(d oracle.Decision) string {
@@ -88,6 +94,7 @@ func (w *world) wantRefusal(a answer, want *oracle.Refusal) {
 	if a.status != want.Status {
 		w.fail("want status %d for %v", want.Status, want.Codes)
 	}
+	w.saw["refused "+want.Codes[0]]++
 	var p problem
 	w.read(a, &p)
 	if p.Status != a.status || p.Type == "" || p.Title == "" {

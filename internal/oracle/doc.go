@@ -7,6 +7,7 @@
 package oracle
 
 import (
+	"slices"
 	"sort"
 	"time"
 )
@@ -158,4 +159,15 @@ func (d *Document) Sort() {
 		return a.Category < b.Category || a.Category == b.Category && a.Window < b.Window
 	})
 	sort.Slice(d.Holds, func(i, j int) bool { return d.Holds[i].Source < d.Holds[j].Source })
+}
+
+// WeekOrder puts days into the order of the week, as a document has them; all
+// seven are no days. What is no day comes first, so that it is not lost.
+func WeekOrder(days []string) []string {
+	if len(days) == 0 || len(days) == 7 {
+		return nil
+	}
+	sorted := slices.Clone(days)
+	slices.SortFunc(sorted, func(a, b string) int { return slices.Index(dayNames[:], a) - slices.Index(dayNames[:], b) })
+	return sorted
 }

@@ -34,12 +34,14 @@ var userNames = [][]string{
 // generator makes up what happens in one history.
 type generator struct {
 	*rand.Rand
-	base    oracle.Catalog
-	catalog oracle.Catalog
-	users   []string
-	zone    map[string]string // that a user's quiet hours were last given in
-	windows []string          // of users' own caps
-	ids     int               // how many notifications there are
+	base     oracle.Catalog
+	catalog  oracle.Catalog
+	users    []string
+	zone     map[string]string // that a user's quiet hours were last given in
+	windows  []string          // of users' own caps
+	topics   []string          // that this history is mostly about
+	channels []string
+	ids      int // how many notifications there are
 }
 
 func newGenerator(r *rand.Rand, number int) *generator {
@@ -48,6 +50,10 @@ func newGenerator(r *rand.Rand, number int) *generator {
 		g.users = append(g.users, fmt.Sprintf(name, number))
 	}
 	g.catalog = g.base
+	g.topics, g.channels = slices.Sorted(maps.Keys(g.base.Topics)), slices.Clone(g.base.Channels)
+	g.Shuffle(len(g.topics), func(i, j int) { g.topics[i], g.topics[j] = g.topics[j], g.topics[i] })
+	g.Shuffle(len(g.channels), func(i, j int) { g.channels[i], g.channels[j] = g.channels[j], g.channels[i] })
+	g.topics, g.channels = g.topics[:min(len(g.topics), 1+g.IntN(4))], g.channels[:1+g.IntN(2)]
 	g.windows = []string{"1s", "2s", "5s", "60s", "1m", "1h", "24h", "1d", "2d"}
 	return g
 }
@@ -57,12 +63,23 @@ func (g *generator) chance(percent int) bool { return g.IntN(100) < percent }
 func (g *generator) user() string { return pick(g.Rand, g.users) }
 
 func (g *generator) topic() string {
+	if g.chance(85) {
+		return pick(g.Rand, g.topics)
+	}
 	return pick(g.Rand, slices.Sorted(maps.Keys(g.catalog.Topics)))
 }
 
-func (g *generator) channel() string { return pick(g.Rand, g.catalog.Channels) }
+func (g *generator) channel() string {
+	if g.chance(85) {
+		return pick(g.Rand, g.channels)
+	}
+	return pick(g.Rand, g.catalog.Channels)
+}
 
 func (g *generator) category() string {
+	if g.chance(70) {
+		return g.catalog.Topics[pick(g.Rand, g.topics)].Category
+	}
 	return pick(g.Rand, slices.Sorted(maps.Keys(g.catalog.Categories)))
 }
 
@@ -132,7 +149,7 @@ func (g *generator) harmless(e oracle.Edit) bool {
 
 func (g *generator) settings() (list []oracle.PreferenceEdit) {
 	for range 1 + g.IntN(4) {
-		e := oracle.PreferenceEdit{Topic: g.topic(), Channel: g.channel(), Enabled: oracle.Some(g.chance(50))}
+		e := oracle.PreferenceEdit{Topic: g.topic(), Channel: g.channel(), Enabled: oracle.Some(g.chance(75))}
 		named := slices.ContainsFunc(list, func(o oracle.PreferenceEdit) bool { return o.Topic == e.Topic && o.Channel == e.Channel })
 		if named && !g.chance(10) {
 			continue
@@ -198,14 +215,14 @@ func (g *generator) quiet(user string, now time.Time) *oracle.QuietEdit {
 		g.zone[user] = pick(g.Rand, zoneNames)
 	}
 	zone := g.zone[user]
-	if g.chance(75) {
+	if g.chance(85) {
 		e.Timezone = &zone
 	}
 	if g.chance(85) {
 		local := now.In(zones.Load(zone))
 		minute := local.Hour()*60 + local.Minute()
 		start := minute + g.IntN(240) - 180
-		length := pick(g.Rand, []int{1, 2, 30, 90, 480, 600, 900, 1439, 1 + g.IntN(1439)})
+		length := pick(g.Rand, []int{1, 2, 30, 60, 90, 240, 600, 1439, 1 + g.IntN(1439)})
 		e.Start, e.End = g.clock(start, false), g.clock(start+length, true)
 	}
 	if g.chance(30) {

@@ -45,25 +45,25 @@ func (a asText) String() string { return text(a.v) }
 func (h *history) step() {
 	h.t.Helper()
 	switch n := h.g.IntN(100); {
-	case n < 34:
+	case n < 38:
 		h.check(h.g.check(), h.g.IntN(2))
-	case n < 42:
+	case n < 46:
 		h.comeBack()
-	case n < 48:
+	case n < 52:
 		h.batch()
-	case n < 55:
+	case n < 58:
 		h.explain()
-	case n < 72:
+	case n < 76:
 		h.edit()
-	case n < 78:
+	case n < 79:
 		h.unsubscribe()
-	case n < 82:
+	case n < 84:
 		h.resubscribe()
-	case n < 92:
+	case n < 94:
 		h.wait()
-	case n < 95:
+	case n < 97:
 		h.reload()
-	case n < 98:
+	case n < 99:
 		h.read(h.g.user())
 	default:
 		h.malformed()
@@ -74,11 +74,15 @@ func path(user string) string { return "/v1/users/" + url.PathEscape(user) + "/p
 
 // changed runs a change of a user at a gate, and notes that the other gate may
 // not have heard of it.
-func (h *history) changed(gate int, user string, change func()) {
+func (h *history) changed(gate int, user string, change func() answer) {
 	before, revision := h.oracle.Consent(user), h.oracle.Revision(user)
-	change()
-	if h.oracle.Revision(user) != revision {
-		h.older[1-gate][user] = append(h.older[1-gate][user], before)
+	a := change()
+	if h.oracle.Revision(user) == revision {
+		return
+	}
+	h.older[1-gate][user] = append(h.older[1-gate][user], before)
+	if a.took > promptly {
+		h.heard(1-gate, user)
 	}
 }
 
@@ -227,7 +231,7 @@ func (h *history) edit() {
 		h.giveBack(user, gate)
 		return
 	}
-	h.changed(gate, user, func() {
+	h.changed(gate, user, func() answer {
 		e := h.g.edit(user, h.now(), h.oracle.Revision(user))
 		var header []string
 		if e.IfMatch != nil {
@@ -236,9 +240,10 @@ func (h *history) edit() {
 		a := h.call(gate, pick(h.g.Rand, []string{"PUT", "PATCH"}), path(user), editBody(e), header...)
 		if refusal := h.oracle.Edit(user, e, h.now()); refusal != nil {
 			h.wantRefusal(a, refusal)
-			return
+		} else {
+			h.wantDocument(a, user)
 		}
-		h.wantDocument(a, user)
+		return a
 	})
 }
 
@@ -253,20 +258,22 @@ func (h *history) giveBack(user string, gate int) {
 func (h *history) unsubscribe() {
 	h.t.Helper()
 	b, gate := h.g.unsubscribe(h.g.user()), h.g.IntN(2)
-	h.changed(gate, b.User, func() {
+	h.changed(gate, b.User, func() answer {
 		a := h.call(gate, "POST", "/v1/preferences/unsubscribe-all", b)
 		want, refusal := h.oracle.Unsubscribe(b, h.now())
 		h.wantHold(b, a, want, refusal)
+		return a
 	})
 }
 
 func (h *history) resubscribe() {
 	h.t.Helper()
 	b, gate := h.g.resubscribe(h.g.user()), h.g.IntN(2)
-	h.changed(gate, b.User, func() {
+	h.changed(gate, b.User, func() answer {
 		a := h.call(gate, "POST", "/v1/preferences/resubscribe", b)
 		want, refusal := h.oracle.Resubscribe(b, h.now())
 		h.wantHold(b, a, want, refusal)
+		return a
 	})
 }
 

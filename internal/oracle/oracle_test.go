@@ -4,8 +4,12 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
+	"runtime/debug"
+	"slices"
+	"sync"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -38,21 +42,65 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
+// tally is what all worlds together saw.
+type tally struct {
+	mu     sync.Mutex
+	seen   map[string]int
+	worlds int // fewer where only one was asked for
+}
+
+func (t *tally) add(saw map[string]int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.worlds++
+	for what, n := range saw {
+		t.seen[what] += n
+	}
+}
+
 // TestHistories lives through random histories at two gates, and wants every
 // verdict, reason, instant, count, document and refusal to be the oracle's.
 func TestHistories(t *testing.T) {
+	// Ten thousand histories make much garbage and keep nothing.
+	defer debug.SetGCPercent(debug.SetGCPercent(400))
 	worlds := histories / perWorld
 	if testing.Short() {
 		worlds = shortHistories / perWorld
 	}
-	for n := range worlds {
-		t.Run(fmt.Sprintf("world%d", n), func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t, zones, rand.New(rand.NewPCG(*seed, uint64(n))))
-			for i := range perWorld {
-				w.runHistory(i)
-			}
-		})
+	all := tally{seen: map[string]int{}}
+	passed := t.Run("all", func(t *testing.T) {
+		for n := range worlds {
+			t.Run(fmt.Sprintf("world%d", n), func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t, zones, rand.New(rand.NewPCG(*seed, uint64(n))))
+				for i := range perWorld {
+					w.runHistory(i)
+				}
+				all.add(w.saw)
+			})
+		}
+	})
+	for _, what := range slices.Sorted(maps.Keys(all.seen)) {
+		t.Logf("%8d %s", all.seen[what], what)
+	}
+	if passed && all.worlds == worlds {
+		all.wantVariety(t)
+	}
+}
+
+// wantVariety fails if something that can be answered never was: histories
+// that miss it show nothing.
+func (t *tally) wantVariety(test *testing.T) {
+	for _, what := range []string{
+		"allow essential", "allow opted_in", "allow default_on", "suppress global_unsubscribe", "suppress opted_out", "suppress default_off",
+		"defer quiet_hours", "suppress quiet_hours", "defer frequency_cap", "suppress frequency_cap",
+		"deliver_at quiet_hours", "retry_at quiet_hours", "deliver_at frequency_cap", "retry_at frequency_cap",
+		"refused revision_mismatch", "refused essential_topic", "refused invalid_quiet_hours", "refused invalid_timezone",
+		"refused invalid_cap", "refused duplicate_entry", "refused missing_field", "refused unknown_topic",
+	} {
+		if t.seen[what] == 0 {
+			test.Errorf("no history had: %s", what)
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package oracle
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"time"
 )
@@ -82,24 +83,51 @@ func (w window) covers(day time.Weekday, minute int) bool {
 	return w.days[day] && minute >= w.start || w.days[yesterday] && minute < w.end
 }
 
+// wall is a clock on the wall of some zone. It remembers for how long the
+// zone's offset stays as it is, because it is read very often.
+type wall struct {
+	zone        *time.Location
+	offset      int64 // seconds east
+	from, until int64 // Unix seconds between which the offset is known
+}
+
+func (w *wall) read(at time.Time) (day time.Weekday, minute int) {
+	now := at.Unix()
+	if now < w.from || now >= w.until {
+		local := at.In(w.zone)
+		_, offset := local.Zone()
+		start, end := local.ZoneBounds()
+		w.offset, w.from, w.until = int64(offset), math.MinInt64, math.MaxInt64
+		if !start.IsZero() {
+			w.from = start.Unix()
+		}
+		if !end.IsZero() {
+			w.until = end.Unix()
+		}
+	}
+	minutes := (now + w.offset) / 60
+	return time.Weekday((minutes/1440 + int64(time.Thursday)) % 7), int(minutes % 1440) // 1 January 1970 was a Thursday
+}
+
 // hours are all that makes one check quiet.
 type hours struct {
-	zone     *time.Location
+	wall     *wall
 	own      *window
 	operator bool // allowed says when it is not quiet
 	allowed  []window
 }
 
-func (o *Oracle) hours(u *user, category Category, channel string) hours {
-	h := hours{zone: o.zones.Load(o.catalog.DefaultTimezone)}
+func (o *Oracle) hours(u *user, category Category, channel string) (h hours) {
+	zone := o.catalog.DefaultTimezone
 	if q := u.quiet; q != nil {
 		if q.zone != "" {
-			h.zone = o.zones.Load(q.zone)
+			zone = q.zone
 		}
 		if q.enabled {
 			h.own = q.window
 		}
 	}
+	h.wall = &wall{zone: o.zones.Load(zone)}
 	for _, a := range category.AllowedHours {
 		if len(a.Channels) > 0 && !slices.Contains(a.Channels, channel) {
 			continue
@@ -111,8 +139,7 @@ func (o *Oracle) hours(u *user, category Category, channel string) hours {
 }
 
 func (h hours) quiet(at time.Time) bool {
-	local := at.In(h.zone)
-	day, minute := local.Weekday(), local.Hour()*60+local.Minute()
+	day, minute := h.wall.read(at)
 	covered := func(w window) bool { return w.covers(day, minute) }
 	return h.own != nil && covered(*h.own) || h.operator && !slices.ContainsFunc(h.allowed, covered)
 }
@@ -127,15 +154,4 @@ func (h hours) end(at time.Time) (time.Time, bool) {
 		}
 	}
 	return time.Time{}, false
-}
-
-// WeekOrder puts days into the order of the week, as a document has them; all
-// seven are no days. What is no day comes first, so that it is not lost.
-func WeekOrder(days []string) []string {
-	if len(days) == 0 || len(days) == 7 {
-		return nil
-	}
-	sorted := slices.Clone(days)
-	slices.SortFunc(sorted, func(a, b string) int { return slices.Index(dayNames[:], a) - slices.Index(dayNames[:], b) })
-	return sorted
 }

@@ -1,0 +1,143 @@
+package feed
+
+import (
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/sendgate/sendgate"
+)
+
+func same(a, b sendgate.Consent) bool {
+	return a.User == b.User && a.Revision == b.Revision && a.Global == b.Global && a.Hard == b.Hard && maps.Equal(a.Settings, b.Settings)
+}
+
+func aConsent() *rapid.Generator[sendgate.Consent] {
+	return rapid.Custom(func(t *rapid.T) sendgate.Consent {
+		user := rapid.StringN(1, 60, 256).Filter(func(id string) bool { return sendgate.UserID(id).Validate("u") == nil })
+		c := sendgate.Consent{
+			User: sendgate.UserID(user.Draw(t, "user")), Revision: rapid.Int64Min(1).Draw(t, "revision"),
+			Global: rapid.Bool().Draw(t, "global"), Hard: rapid.Bool().Draw(t, "hard"),
+		}
+		for range rapid.IntRange(0, 6).Draw(t, "settings") {
+			if c.Settings == nil {
+				c.Settings = sendgate.Settings{}
+			}
+			name := rapid.StringMatching(`[a-z0-9][a-z0-9_.-]{0,8}`)
+			c.Settings[sendgate.Setting{Topic: name.Draw(t, "topic"), Channel: name.Draw(t, "channel")}] = rapid.Bool().Draw(t, "on")
+		}
+		return c
+	})
+}
+
+func TestAMessageComesBackAsItWas(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c, at := aConsent().Draw(t, "consent"), time.UnixMilli(rapid.Int64Range(0, 1<<42).Draw(t, "at"))
+		text, err := encode(c, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, gotAt, err := decode(text)
+		if err != nil || !same(got, c) || !gotAt.Equal(at) {
+			t.Fatalf("%s: %+v at %v, %v; want %+v at %v", text, got, gotAt, err, c, at)
+		}
+		if again, err := encode(got, gotAt); err != nil || again != text {
+			t.Fatalf("%s, and then %s", text, again)
+		}
+	})
+}
+
+// What is announced is what gates understand, or one message is a gap at each.
+func TestWhatNobodyUnderstandsIsNotSent(t *testing.T) {
+	for _, c := range []sendgate.Consent{
+		{User: "u"}, {Revision: 1}, {User: "u", Revision: -1}, {User: "a\xff", Revision: 1}, {User: "a\nb", Revision: 1},
+		{User: sendgate.UserID(strings.Repeat("x", 257)), Revision: 1},
+		{User: "u", Revision: 1, Settings: sendgate.Settings{{Topic: "\xff", Channel: "push"}: true}},
+	} {
+		if text, err := encode(c, time.Unix(0, 0)); err == nil {
+			t.Errorf("%+v is sent as %s", c, text)
+		}
+	}
+}
+
+func TestDecodeIsStrict(t *testing.T) {
+	for _, text := range []string{
+		"", "null", "{}", "[]", `{"u":"a"}`, `{"r":1}`, `{"u":"a","r":0,"t":1}`, `{"u":"a","r":-1}`, `{"u":"","r":1}`,
+		`{"u":"a","r":1}x`, `{"u":"a","u":"b","r":1}`, "{\"u\":\"a\xff\",\"r\":1}", `{"u":"\ud800","r":1}`, `{"U":"a","R":1}`,
+		`{"u":"a","r":1.5}`, `{"u":"a","r":1,"s":{"t":{"c":1}}}`, `{"u":"a\u0000","r":1}`, `{"u":"a","r":1,"s":{"t":{"c":true,"c":false}}}`,
+	} {
+		if c, _, err := decode(text); err == nil {
+			t.Errorf("%s is taken for %+v", text, c)
+		}
+	}
+	// A later version may say more.
+	if c, _, err := decode(`{"u":"a","r":1,"t":1,"new":{"x":[1]}}`); err != nil || c.Revision != 1 {
+		t.Errorf("%+v, %v", c, err)
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	for _, seed := range []string{`{"u":"a","r":1,"g":true,"s":{"t":{"c":false}},"t":5}`, `{"u":"a","r":1`, "", `{"u":"\ud83d\ude42","r":9223372036854775807,"t":-1}`} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		c, at, err := decode(text)
+		if err != nil {
+			return
+		}
+		if c.User.Validate("u") != nil || c.Revision < 1 {
+			t.Fatalf("%q is taken for %+v", text, c)
+		}
+		again, err := encode(c, at)
+		if err != nil {
+			t.Fatalf("%+v came, and cannot be sent: %v", c, err)
+		}
+		if same2, _, err := decode(again); err != nil || !same(same2, c) {
+			t.Fatalf("%q: %+v, and then %+v, %v", text, c, same2, err)
+		}
+	})
+}
+
+func TestParseAnnouncement(t *testing.T) {
+	a, err := parseAnnouncement("255 1-0 0-0 a b c", 256)
+	if want := (announcement{255, entry{id: "1-0", previous: "0-0", text: "a b c"}}); err != nil || a != want {
+		t.Errorf("%+v, %v", a, err)
+	}
+	for _, payload := range []string{
+		"", "1", "1 1-0 0-0", "256 1-0 0-0 x", "-1 1-0 0-0 x", "x 1-0 0-0 x", "1 1 0-0 x", "1 1-0 0 x", "1 1-x 0-0 x", "1 01-0 0-0 x",
+		"1 +1-0 0-0 x", "1 99999999999999999999-0 0-0 x", "1 1-0-0 0-0 x", "1  1-0 0-0 x", "1 0-0 0-0 x",
+	} {
+		if a, err := parseAnnouncement(payload, 256); err == nil {
+			t.Errorf("%q is taken for %+v", payload, a)
+		}
+	}
+}
+
+func FuzzParseAnnouncement(f *testing.F) {
+	for _, seed := range []string{"0 1-1 0-0 {}", "255 18446744073709551615-1 2-0 x", "1 1", "   ", "1 1-0 0-0 "} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, payload string) {
+		a, err := parseAnnouncement(payload, 256)
+		if err != nil {
+			return
+		}
+		if a.partition < 0 || a.partition > 255 || !after(a.entry.id, noEntry) || after(a.entry.id, a.entry.id) {
+			t.Fatalf("%q is taken for %+v", payload, a)
+		}
+	})
+}
+
+func TestAfter(t *testing.T) {
+	ids := []string{"0-0", "0-1", "1-0", "1-2", "1-10", "9-0", "10-0", "1700000000000-0", "18446744073709551615-18446744073709551615"}
+	for i, a := range ids {
+		for j, b := range ids {
+			if after(a, b) != (i > j) {
+				t.Errorf("%s after %s: %v", a, b, after(a, b))
+			}
+		}
+	}
+}
