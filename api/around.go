@@ -39,6 +39,10 @@ func (s *Server) around(next echo.HandlerFunc) echo.HandlerFunc {
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Cache-Control", "no-store")
 		err := guarded(next, c)
+		var unrouted *echo.HTTPError
+		if errors.As(err, &unrouted) {
+			err = routingError(unrouted.Code)
+		}
 		if err != nil {
 			s.answerError(err, c)
 		}
@@ -81,10 +85,6 @@ func guarded(next echo.HandlerFunc, c echo.Context) (err error) {
 func (s *Server) answerError(err error, c echo.Context) {
 	if c.Response().Committed {
 		return
-	}
-	var own *echo.HTTPError
-	if errors.As(err, &own) {
-		err = routingError(own.Code)
 	}
 	// A caller who is gone does not read it.
 	_ = problemOf(err).write(c.Response(), c.Request())

@@ -37,7 +37,11 @@ func readContract(t testing.TB) *contract {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// Strict mode finds members that are not described. It does not know that
+	// additionalProperties describes some.
 	v, errs := validator.NewValidator(doc, config.WithFormatAssertions(), config.WithStrictMode(),
+		config.WithStrictIgnorePaths("$.body.attributes.*", "$.body.categories.*", "$.body.topics.*", "$.body.topics.*.channels.*",
+			"$.body.changes[*].what[*].before.*", "$.body.changes[*].what[*].after.*"),
 		config.WithStrictIgnoredHeadersExtra("X-Content-Type-Options", "Cache-Control", "Content-Length", "Retry-After", "Accept", "Allow"))
 	if len(errs) > 0 {
 		t.Fatal(errs)
@@ -306,7 +310,8 @@ func TestTheSchemasAreAsStrict(t *testing.T) {
 		if r.code == "unknown_topic" || r.code == "unknown_channel" || r.code == "duplicate_field" || r.name == "control character in a user" {
 			continue // beyond any schema
 		}
-		if ok, _ := c.ValidateHttpRequest(request("POST", "/v1/check", r.body)); ok {
+		ok, _ := c.ValidateHttpRequest(request("POST", "/v1/check", r.body))
+		if ok {
 			t.Errorf("%s: the description takes %s", r.name, r.body)
 		}
 	}

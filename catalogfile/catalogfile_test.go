@@ -53,7 +53,7 @@ func TestBadCatalogs(t *testing.T) {
 		}
 	}
 	if texts, yamls := files(t, "testdata/bad/*.txt"), files(t, "testdata/bad/*.yaml"); len(texts) != len(yamls) {
-		t.Errorf("%d texts for %d catalogs", len(texts), len(yamls))
+		t.Errorf("%d texts for %d files", len(texts), len(yamls))
 	}
 }
 
@@ -148,8 +148,7 @@ func TestDeepFilesAreRefusedQuickly(t *testing.T) {
 		began := time.Now()
 		_, err := catalogfile.Parse("c.yaml", data)
 		if took := time.Since(began); err == nil || took > tooLong {
-			t.Errorf("%q again and again took %v: %v", part, took, err)
+			t.Errorf("%q again and again took %v, taken: %v", part, took, err == nil)
 		}
-		t.Log(time.Since(began), part)
 	}
 }

@@ -139,8 +139,8 @@ func TestTheLimitHoldsOnce(t *testing.T) {
 	})
 }
 
-// networkTimeout is what a connection returns whose deadline has passed.
-var networkTimeout = &net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}
+// errNetworkTimeout is what a connection returns whose deadline has passed.
+var errNetworkTimeout = &net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}
 
 func TestWhoGivesUpDoesNotCount(t *testing.T) {
 	for name, call := range map[string]func(r *rig) error{
@@ -156,7 +156,7 @@ func TestWhoGivesUpDoesNotCount(t *testing.T) {
 		"in a hurry, and the network knew first": func(r *rig) error {
 			ctx, cancel := context.WithTimeout(context.Background(), limit/2)
 			defer cancel()
-			return r.Do(ctx, returns(networkTimeout))
+			return r.Do(ctx, returns(errNetworkTimeout))
 		},
 		"gone before": func(r *rig) error {
 			ctx, cancel := context.WithCancel(context.Background())

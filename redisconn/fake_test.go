@@ -25,7 +25,7 @@ type fake struct {
 // startFake starts a server. An empty reply is none at all.
 func startFake(t *testing.T, answer func(command string) (reply string, hangUp bool)) *fake {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,10 +37,10 @@ func startFake(t *testing.T, answer func(command string) (reply string, hangUp b
 
 func silent(string) (string, bool) { return "", false }
 
-// old answers like a Redis that knows one command.
-func old(known, reply string, hangUp bool) func(string) (string, bool) {
+// knowsGet answers like an old Redis that knows one command.
+func knowsGet(reply string, hangUp bool) func(string) (string, bool) {
 	return func(command string) (string, bool) {
-		if command == known {
+		if command == "get" {
 			return reply, hangUp
 		}
 		return "-ERR unknown command\r\n", false

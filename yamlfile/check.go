@@ -116,10 +116,8 @@ func (f *File) membersFit(members []*ast.MappingValueNode, t reflect.Type, path 
 		if _, ok := m.Key.(*ast.StringNode); !ok {
 			return fmt.Errorf("%s:%d: %s: a name must be text; %q is put in quotes", f.name, firstLine(m.Key), orFile(path), sendgate.Clip(name))
 		}
-		of := t
-		if t.Kind() == reflect.Map {
-			of = t.Elem()
-		} else if of = memberType(t, name); of == nil {
+		of := memberType(t, name)
+		if of == nil {
 			return fmt.Errorf("%s:%d: %s: there is no member %q", f.name, firstLine(m.Key), orFile(path), sendgate.Clip(name))
 		}
 		if err := f.fits(m.Value, of, strings.TrimPrefix(path+"."+name, ".")); err != nil {
@@ -131,6 +129,9 @@ func (f *File) membersFit(members []*ast.MappingValueNode, t reflect.Type, path 
 
 // memberType is the type of the member that a name stands for, or nil.
 func memberType(t reflect.Type, name string) reflect.Type {
+	if t.Kind() == reflect.Map {
+		return t.Elem()
+	}
 	for field := range t.Fields() {
 		if tag, _, _ := strings.Cut(field.Tag.Get("yaml"), ","); tag == name && tag != "-" {
 			return field.Type

@@ -13,6 +13,9 @@ import (
 	"github.com/sendgate/sendgate"
 )
 
+// mostFaults is how many faults are shown of a file. Nobody reads on.
+const mostFaults = 100
+
 // Locate puts the line of each fault before it: `name:LINE: member: what is
 // wrong`, one a line, by rising line. An error that names no member is
 // returned as it is.
@@ -28,6 +31,10 @@ func (f *File) Locate(err error) error {
 		line int
 		text string
 	}
+	more := ""
+	if n := len(faults) - mostFaults; n > 0 {
+		faults, more = faults[:mostFaults], fmt.Sprintf("\n%s: and %d more", f.name, n)
+	}
 	all := make([]located, len(faults))
 	for i, fault := range faults {
 		line := f.line(fault.Field)
@@ -38,7 +45,7 @@ func (f *File) Locate(err error) error {
 	for i, l := range all {
 		texts[i] = l.text
 	}
-	return errors.New(strings.Join(texts, "\n"))
+	return errors.New(strings.Join(texts, "\n") + more)
 }
 
 // line finds the line of a member, or of the nearest one around it that the
@@ -64,10 +71,9 @@ func nearest(node ast.Node, path string) (line, left int) {
 		}
 	}
 	if list, ok := node.(*ast.SequenceNode); ok {
-		for i, item := range list.Values {
-			if rest, ok := strings.CutPrefix(path, "["+strconv.Itoa(i)+"]"); ok {
-				try(item, item, strings.TrimPrefix(rest, "."))
-			}
+		number, rest, _ := strings.Cut(strings.TrimPrefix(path, "["), "]")
+		if i, err := strconv.Atoi(number); err == nil && i >= 0 && i < len(list.Values) {
+			try(list.Values[i], list.Values[i], strings.TrimPrefix(rest, "."))
 		}
 		return line, left
 	}

@@ -81,6 +81,8 @@ func (o *Oracle) editSettings(old map[setting]bool, edits []PreferenceEdit) (map
 		was, stored := old[s]
 		same := stored && e.Enabled.Given && e.Enabled.Value != nil && *e.Enabled.Value == was
 		switch {
+		case seen[s] && !e.Enabled.Given:
+			faults = append(faults, "duplicate_entry|missing_field")
 		case seen[s]:
 			faults = append(faults, "duplicate_entry")
 		case same:
@@ -112,6 +114,8 @@ func (o *Oracle) editCaps(old map[capName]int, edits []CapEdit) (map[capName]int
 		was, stored := old[name]
 		same := stored && e.MaxCount.Given && e.MaxCount.Value != nil && *e.MaxCount.Value == was
 		switch {
+		case seen[name] && !e.MaxCount.Given:
+			faults = append(faults, "duplicate_entry|missing_field")
 		case seen[name]:
 			faults = append(faults, "duplicate_entry")
 		case same:

@@ -2,23 +2,20 @@ package oracle_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"log/slog"
 	"math/rand/v2"
-	"net"
 	"net/http/httptest"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
-	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/sendgate/sendgate"
 	"github.com/sendgate/sendgate/internal/oracle"
 	"github.com/sendgate/sendgate/node"
+	"github.com/sendgate/sendgate/redisconn"
 )
 
 // heardLimit bounds the wait for a change to get from one gate to the other.
@@ -50,11 +47,13 @@ func newWorld(t *testing.T, zones *oracle.Zones, r *rand.Rand) *world {
 	w.redis.SetTime(start.Truncate(time.Microsecond))
 	t.Cleanup(w.redis.Close)
 
-	client := redis.NewClient(&redis.Options{
-		Dialer:     func(context.Context, string, string) (net.Conn, error) { return w.redis.Dial() },
-		MaxRetries: -1, ContextTimeoutEnabled: true, PoolSize: 16,
-		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
-	})
+	if err := w.redis.Start(); err != nil {
+		t.Fatal(err)
+	}
+	client, err := redisconn.Open(redisconn.Options{Addrs: []string{w.redis.Addr()}})
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() { _ = client.Close() })
 	first := handMade[0]
 	w.oracle = oracle.New(first, zones)
@@ -126,13 +125,6 @@ func (w *world) hear(gate int, user string) {
 		return
 	}
 	last := time.Now()
-	begin := last
-	defer func() {
-		if d := time.Since(begin); d > 300*time.Millisecond {
-			_, ex, ok := w.gates[gate].Overlay().Consent(sendgate.UserID(user))
-			w.t.Logf("SLOW hear %s live=%v %v %v", d, w.gates[gate].Overlay().Live(), ex, ok)
-		}
-	}()
 	w.await("the other gate hears of a change", func() bool {
 		known, _, ok := w.gates[gate].Overlay().Consent(sendgate.UserID(user))
 		if ok && known.Revision >= want {
