@@ -32,7 +32,7 @@ const (
 // what became of it.
 func (s *Server) around(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		began := s.Now()
+		began := s.o.Now()
 		id := requestID(c.Request())
 		h := c.Response().Header()
 		h.Set(requestIDHeader, id)
@@ -46,7 +46,7 @@ func (s *Server) around(next echo.HandlerFunc) echo.HandlerFunc {
 		if err != nil {
 			s.answerError(err, c)
 		}
-		s.report(c, id, err, s.Now().Sub(began))
+		s.report(c, id, err, s.o.Now().Sub(began))
 		if errors.As(err, new(*panicked)) && c.Response().Status < http.StatusInternalServerError {
 			panic(http.ErrAbortHandler) // half an answer must not look like a whole one
 		}
@@ -127,9 +127,9 @@ func (s *Server) report(c echo.Context, id string, err error, took time.Duration
 		route = unmatched
 	}
 	method := methodLabel(r.Method)
-	s.Observe(route, method, status, took)
+	s.o.Observe(route, method, status, took)
 	level := levelOf(method, route, status)
-	if !s.Log.Enabled(r.Context(), level) {
+	if !s.o.Log.Enabled(r.Context(), level) {
 		return
 	}
 	attrs := []slog.Attr{
@@ -145,7 +145,7 @@ func (s *Server) report(c echo.Context, id string, err error, took time.Duration
 	if p != nil {
 		attrs = append(attrs, slog.String("stack", string(p.stack)))
 	}
-	s.Log.LogAttrs(context.WithoutCancel(r.Context()), level, "request", attrs...)
+	s.o.Log.LogAttrs(context.WithoutCancel(r.Context()), level, "request", attrs...)
 }
 
 // levelOf: what went wrong here is an error, writes are worth a line, and the

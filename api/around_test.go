@@ -265,7 +265,7 @@ func TestTheCatalogIsShown(t *testing.T) {
 
 func TestAZeroServerAnswers(t *testing.T) {
 	st := newStack(t)
-	bare := New(Options{Gate: st.server.Gate, Preferences: st.server.Preferences})
+	bare := New(Options{Gate: st.server.o.Gate, Preferences: st.server.o.Preferences})
 	for path, status := range map[string]int{"/healthz": 200, "/readyz": 200, "/metrics": 404, "/v1/catalog": 200} {
 		w := httptest.NewRecorder()
 		bare.ServeHTTP(w, httptest.NewRequest("GET", path, nil))

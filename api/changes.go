@@ -36,7 +36,7 @@ func (s *Server) listChanges(c *call) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	changes, err := s.Preferences.Changes(c.r.Context(), user, after, limit)
+	changes, err := s.o.Preferences.Changes(c.r.Context(), user, after, limit)
 	if err != nil {
 		return reply{}, err
 	}

@@ -104,7 +104,7 @@ func (s *Server) check(c *call) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	d, err := s.Gate.Decide(c.r.Context(), check)
+	d, err := s.o.Gate.Decide(c.r.Context(), check)
 	if err != nil {
 		return reply{}, err
 	}
@@ -155,7 +155,7 @@ func (s *Server) explain(c *call) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	d, findings, err := s.Gate.Explain(c.r.Context(), check, at)
+	d, findings, err := s.o.Gate.Explain(c.r.Context(), check, at)
 	if err != nil {
 		return reply{}, err
 	}

@@ -79,11 +79,11 @@ func (s *Server) unsubscribeAll(c *call) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	effect, err := s.Preferences.UnsubscribeAll(c.r.Context(), u, meta)
+	effect, err := s.o.Preferences.UnsubscribeAll(c.r.Context(), u, meta)
 	if err != nil {
 		return reply{}, err
 	}
-	topics, pairs := s.Gate.Catalog().Switchable()
+	topics, pairs := s.o.Gate.Catalog().Switchable()
 	return reply{body: unsubscribedDoc{
 		UserID: u.User, GlobalUnsubscribe: effect.Preferences.Global(), EssentialOnly: !effect.Preferences.Hard(),
 		EffectiveAt: instantOf(effect.At), TopicsDisabled: topics, ChannelsDisabled: pairs,
@@ -109,7 +109,7 @@ func (s *Server) resubscribe(c *call) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	effect, err := s.Preferences.Resubscribe(c.r.Context(), u, meta)
+	effect, err := s.o.Preferences.Resubscribe(c.r.Context(), u, meta)
 	if err != nil {
 		return reply{}, err
 	}

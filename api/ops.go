@@ -41,7 +41,7 @@ type partDoc struct {
 func (s *Server) readiness(*call) (reply, error) {
 	worst := PartOK
 	var doc readinessDoc
-	for _, p := range s.Ready() {
+	for _, p := range s.o.Ready() {
 		worst = max(worst, p.State)
 		doc.Parts = append(doc.Parts, partDoc{p.Name, p.State.String(), p.Detail})
 	}
@@ -60,7 +60,7 @@ func (s *Server) health(*call) (reply, error) {
 }
 
 func (s *Server) showCatalog(*call) (reply, error) {
-	return reply{body: s.Gate.Catalog().Spec()}, nil
+	return reply{body: s.o.Gate.Catalog().Spec()}, nil
 }
 
 //go:embed openapi.yaml

@@ -10,7 +10,7 @@ func (s *Server) getPreferences(c *call) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	p, err := s.Preferences.Get(c.r.Context(), user)
+	p, err := s.o.Preferences.Get(c.r.Context(), user)
 	if err != nil {
 		return reply{}, err
 	}
@@ -55,19 +55,19 @@ func (s *Server) update(c *call, user sendgate.UserID, e prefs.Edit, match *prec
 	ctx := c.r.Context()
 	switch {
 	case match.any:
-		return s.Preferences.Update(ctx, user, e, nil, meta)
+		return s.o.Preferences.Update(ctx, user, e, nil, meta)
 	case len(match.revisions) == 1:
-		return s.Preferences.Update(ctx, user, e, &match.revisions[0], meta)
+		return s.o.Preferences.Update(ctx, user, e, &match.revisions[0], meta)
 	}
 	for {
-		now, err := s.Preferences.Get(ctx, user)
+		now, err := s.o.Preferences.Get(ctx, user)
 		if err != nil {
 			return nil, err
 		}
 		if !match.allows(now.Revision) {
 			return nil, sendgate.Errorf(sendgate.CodeRevisionMismatch, "If-Match", "the preferences are at revision %d", now.Revision)
 		}
-		p, err := s.Preferences.Update(ctx, user, e, &now.Revision, meta)
+		p, err := s.o.Preferences.Update(ctx, user, e, &now.Revision, meta)
 		if err == nil || sendgate.CodeOf(err) != sendgate.CodeRevisionMismatch {
 			return p, err
 		}

@@ -1,12 +1,8 @@
 package api
 
 import (
-	"encoding/json"
 	"fmt"
-	"net/http"
-	"net/url"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 
@@ -108,76 +104,6 @@ func TestAnEditNamesWhatItChanges(t *testing.T) {
 	}
 }
 
-func setting(topic, channel, enabled string) string {
-	return fmt.Sprintf(`{"preferences":[{"topic":%q,"channel":%q,"enabled":%s}]}`, topic, channel, enabled)
-}
-
-func quietHours(members string) string { return `{"quiet_hours":{` + members + `}}` }
-
-func userCap(category, count, window string) string {
-	return fmt.Sprintf(`{"frequency_caps":[{"category":%s,"max_count":%s,"window":%s}]}`, category, count, window)
-}
-
-var editRefusals = []refusal{
-	{"an array", `[]`, 400, sendgate.CodeMalformedJSON, ""},
-	{"unknown member", `{"preference":[]}`, 400, sendgate.CodeUnknownField, "preference"},
-	{"another case", `{"Preferences":[]}`, 400, sendgate.CodeUnknownField, "Preferences"},
-	{"member twice", `{"preferences":[],"preferences":[]}`, 400, sendgate.CodeDuplicateField, "preferences"},
-	{"unknown member of an entry", `{"preferences":[{"topic":"promotions","channel":"push","enabled":false},{"topics":1}]}`, 400, sendgate.CodeUnknownField, "preferences[1].topics"},
-	{"member of an entry twice", `{"preferences":[{"enabled":false,"enabled":true}]}`, 400, sendgate.CodeDuplicateField, "preferences[0].enabled"},
-	{"preferences null", `{"preferences":null}`, 400, sendgate.CodeMalformedJSON, "preferences"},
-	{"an entry null", `{"preferences":[null]}`, 400, sendgate.CodeMalformedJSON, "preferences[0]"},
-	{"enabled a string", setting("promotions", "push", `"false"`), 400, sendgate.CodeMalformedJSON, "preferences[0].enabled"},
-	{"enabled a number", setting("promotions", "push", `0`), 400, sendgate.CodeMalformedJSON, "preferences[0].enabled"},
-	{"enabled missing", `{"preferences":[{"topic":"promotions","channel":"push"}]}`, 422, sendgate.CodeMissingField, "preferences[0].enabled"},
-	{"topic missing", `{"preferences":[{"channel":"push","enabled":true}]}`, 422, sendgate.CodeMissingField, "preferences[0].topic"},
-	{"channel null", `{"preferences":[{"topic":"promotions","channel":null,"enabled":true}]}`, 422, sendgate.CodeMissingField, "preferences[0].channel"},
-	{"unknown topic", setting("promo", "push", "true"), 422, sendgate.CodeUnknownTopic, "preferences[0].topic"},
-	{"unknown channel", setting("promotions", "fax", "true"), 422, sendgate.CodeUnknownChannel, "preferences[0].channel"},
-	{"essential topic off", setting("security_alerts", "push", "false"), 422, sendgate.CodeEssentialTopic, "preferences[0].enabled"},
-	{"the same entry twice", `{"preferences":[{"topic":"promotions","channel":"push","enabled":false},{"topic":"promotions","channel":"push","enabled":false}]}`, 422, sendgate.CodeDuplicateEntry, "preferences[1]"},
-
-	{"quiet hours a string", `{"quiet_hours":"off"}`, 400, sendgate.CodeMalformedJSON, "quiet_hours"},
-	{"unknown member of quiet hours", quietHours(`"zone":"UTC"`), 400, sendgate.CodeUnknownField, "quiet_hours.zone"},
-	{"a day a number", quietHours(`"days":["mon",2]`), 400, sendgate.CodeMalformedJSON, "quiet_hours.days[1]"},
-	{"a day null", quietHours(`"days":[null]`), 400, sendgate.CodeMalformedJSON, "quiet_hours.days[0]"},
-	{"start null", quietHours(`"start":null`), 422, sendgate.CodeInvalidQuietHours, "quiet_hours.start"},
-	{"end null", quietHours(`"end":null`), 422, sendgate.CodeInvalidQuietHours, "quiet_hours.end"},
-	{"enabled null", quietHours(`"enabled":null`), 422, sendgate.CodeInvalidQuietHours, "quiet_hours.enabled"},
-	{"timezone null", quietHours(`"timezone":null`), 422, sendgate.CodeInvalidQuietHours, "quiet_hours.timezone"},
-	{"unknown day", quietHours(`"start":"22:00","end":"08:00","timezone":"UTC","days":["Mon"]`), 422, sendgate.CodeInvalidQuietHours, "quiet_hours.days"},
-	{"a day twice", quietHours(`"start":"22:00","end":"08:00","timezone":"UTC","days":["mon","mon"]`), 422, sendgate.CodeInvalidQuietHours, "quiet_hours.days"},
-	{"no end", quietHours(`"start":"22:00","timezone":"UTC"`), 422, sendgate.CodeMissingField, "quiet_hours.end"},
-	{"no zone", quietHours(`"start":"22:00","end":"08:00"`), 422, sendgate.CodeMissingField, "quiet_hours.timezone"},
-
-	{"caps an object", `{"frequency_caps":{}}`, 400, sendgate.CodeMalformedJSON, "frequency_caps"},
-	{"max_count a string", userCap(`"marketing"`, `"5"`, `"24h"`), 400, sendgate.CodeMalformedJSON, "frequency_caps[0].max_count"},
-	{"window a number", userCap(`"marketing"`, `5`, `86400`), 400, sendgate.CodeMalformedJSON, "frequency_caps[0].window"},
-	{"max_count missing", `{"frequency_caps":[{"category":"marketing","window":"24h"}]}`, 422, sendgate.CodeMissingField, "frequency_caps[0].max_count"},
-	{"window missing", `{"frequency_caps":[{"category":"marketing","max_count":5}]}`, 422, sendgate.CodeMissingField, "frequency_caps[0].window"},
-	{"category null", userCap(`null`, `5`, `"24h"`), 422, sendgate.CodeMissingField, "frequency_caps[0].category"},
-	{"unknown category", userCap(`"spam"`, `5`, `"24h"`), 422, sendgate.CodeUnknownCategory, "frequency_caps[0].category"},
-	{"category that takes none", userCap(`"social"`, `5`, `"24h"`), 422, sendgate.CodeInvalidCap, "frequency_caps[0].category"},
-	{"above the ceiling", userCap(`"marketing"`, `21`, `"24h"`), 422, sendgate.CodeInvalidCap, "frequency_caps[0].max_count"},
-	{"below nothing", userCap(`"marketing"`, `-1`, `"24h"`), 422, sendgate.CodeInvalidCap, "frequency_caps[0].max_count"},
-	{"a fraction", userCap(`"marketing"`, `1.5`, `"24h"`), 422, sendgate.CodeInvalidCap, "frequency_caps[0].max_count"},
-	{"more than any number", userCap(`"marketing"`, `99999999999999999999`, `"24h"`), 422, sendgate.CodeInvalidCap, "frequency_caps[0].max_count"},
-	{"window too long", userCap(`"marketing"`, `5`, `"32d"`), 422, sendgate.CodeInvalidCap, "frequency_caps[0].window"},
-	{"the same cap twice", `{"frequency_caps":[{"category":"marketing","max_count":5,"window":"24h"},{"category":"marketing","max_count":6,"window":"1d"}]}`, 422, sendgate.CodeDuplicateEntry, "frequency_caps[1]"},
-
-	{"another user", `{"user_id":"u_43"}`, 422, sendgate.CodeReadOnlyField, "user_id"},
-	{"user a number", `{"user_id":42}`, 400, sendgate.CodeMalformedJSON, "user_id"},
-	{"user null", `{"user_id":null}`, 400, sendgate.CodeMalformedJSON, "user_id"},
-	{"revision a string", `{"revision":"1"}`, 400, sendgate.CodeMalformedJSON, "revision"},
-	{"revision null", `{"revision":null}`, 400, sendgate.CodeMalformedJSON, "revision"},
-	{"updated_at a number", `{"updated_at":1}`, 400, sendgate.CodeMalformedJSON, "updated_at"},
-	{"another flag", `{"global_unsubscribe":true}`, 422, sendgate.CodeReadOnlyField, "global_unsubscribe"},
-	{"flag a string", `{"global_unsubscribe":"false"}`, 400, sendgate.CodeMalformedJSON, "global_unsubscribe"},
-	{"another hold", `{"holds":[{"source":"user","reason":"gdpr_request","retain_essential":true,"at":"2026-12-01T09:30:00.000Z"}]}`, 422, sendgate.CodeReadOnlyField, "holds"},
-	{"half a hold", `{"holds":[{}]}`, 422, sendgate.CodeReadOnlyField, "holds"},
-	{"unknown member of a hold", `{"holds":[{"until":"x"}]}`, 400, sendgate.CodeUnknownField, "holds[0].until"},
-}
-
 func TestAnEditIsRefused(t *testing.T) {
 	st := newStack(t)
 	cases := slices.Concat(editRefusals, bodyRefusals)
@@ -223,113 +149,6 @@ func TestReadOnlyMembersMayComeBack(t *testing.T) {
 	}
 }
 
-// Case 8, and what else an id may hold.
-func TestEveryIDIsAUserOfItsOwn(t *testing.T) {
-	st := newStack(t)
-	ids := []string{
-		"a+b@x.io", "a b@x.io", "a%2Bb@x.io", "a:b", "{a}", "a/b", "a%2Fb", "ÜSER", "üser",
-		"100%", "100%25", "?", "a?b=c", "#", "a#b", "..", ".", "/", "//", "%", "+", " ", "a/", "/a", "../x", "a;b", "preferences", "*", ":id", `a\b`, `"`, "🙂", "a%252Fb",
-	}
-	for i, id := range ids {
-		path := "/v1/users/" + url.PathEscape(id) + "/preferences"
-		doc := st.do("PUT", path, optOut).ok()
-		if doc["user_id"] != id || doc["revision"] != 1.0 {
-			t.Fatalf("%q: %v", id, doc)
-		}
-		body, err := json.Marshal(map[string]any{"user_id": id, "reason": fmt.Sprintf("for %d", i)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if doc := st.do("POST", "/v1/preferences/resubscribe", string(body)).ok(); doc["user_id"] != id {
-			t.Errorf("%q: %v", id, doc)
-		}
-		if doc := st.do("PUT", path, string(st.do("GET", path, "").body)).ok(); doc["revision"] != 1.0 {
-			t.Errorf("%q: what was read is not the user's own: %v", id, doc)
-		}
-	}
-	for _, id := range ids {
-		var check map[string]any
-		if check = st.do("POST", "/v1/check", checkOf(id, "promotions", "push")).ok(); check["verdict"] != "suppress" || check["user_id"] != id {
-			t.Errorf("%q: %v", id, check)
-		}
-		// Every byte escaped, and sent raw where that is legal, are the same user.
-		var escaped strings.Builder
-		for _, b := range []byte(id) {
-			fmt.Fprintf(&escaped, "%%%02x", b)
-		}
-		if doc := st.do("GET", "/v1/users/"+escaped.String()+"/changes?user_id=other&limit=5", "").ok(); len(doc["changes"].([]any)) != 1 {
-			t.Errorf("%q: %v", id, doc)
-		}
-	}
-	// A brace that a client left bare makes Go forget how the slash was sent.
-	if doc := st.do("GET", "/v1/users/a%2Fb{/preferences", "").ok(); doc["user_id"] != "a/b{" {
-		t.Errorf("%v", doc)
-	}
-	for _, other := range []string{"üSER", "A:b", "a b@x.io ", "%2e%2e%2f"} {
-		if st.revision(url.PathEscape(other)) != 0 {
-			t.Errorf("%q was merged with another user", other)
-		}
-	}
-}
-
-func TestAnIDInThePathIsRefused(t *testing.T) {
-	st := newStack(t)
-	for _, id := range []string{"", "%00", "%7f", "%ff", "%c3%28", "%ed%a0%80", "a%0ab", strings.Repeat("u", 257), strings.Repeat("%41", 257)} {
-		st.do("GET", "/v1/users/"+id+"/preferences", "").refused(400, sendgate.CodeInvalidUserID, "user_id")
-		st.do("GET", "/v1/users/"+id+"/changes", "").refused(400, sendgate.CodeInvalidUserID, "user_id")
-		st.do("PUT", "/v1/users/"+id+"/preferences", optOut).refused(400, sendgate.CodeInvalidUserID, "user_id")
-	}
-	// A server that is handed an escape which net/http would not let through.
-	for _, id := range []string{"%zz", "%4", "%"} {
-		req, err := http.NewRequest("GET", "http://x/", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		req.URL.RawPath = "/v1/users/" + id + "/preferences"
-		st.send(req).refused(400, sendgate.CodeInvalidUserID, "user_id")
-	}
-	for _, path := range []string{"/v1/users/a/b/preferences", "/v1/users/a/preferences/", "/v1/users/a//preferences", "/v1/users/a", "/v1/check/", "//v1/check", "/V1/check", "/v1/x/../check"} {
-		st.do("GET", path, "").refused(404, sendgate.CodeNotFound, "")
-	}
-}
-
-func TestIfMatch(t *testing.T) {
-	st := newStack(t)
-	st.do("PUT", prefsURL, optOut).ok()
-	edit := func(i int) string { return setting("promotions", "sms", []string{"true", "false"}[i%2]) }
-	for i, c := range []struct {
-		header string
-		status int
-	}{
-		{`"%d"`, 200}, {` "%d" `, 200}, {`*`, 200}, {`"0", "%d"`, 200}, {`"%d","999"`, 200}, {`W/"1","%d"`, 200}, {`"a,b" , "%d"`, 200}, {`,"%d",`, 200},
-		{`"0"`, 412}, {`"999"`, 412}, {`W/"%d"`, 412}, {`"0%d"`, 412}, {`"+%d"`, 412}, {`""`, 412}, {`"seven"`, 412}, {`"0","999"`, 412}, {`"9999999999999999999999"`, 412},
-		{`%d`, 400}, {`"%d`, 400}, {`%d"`, 400}, {`w/"%d"`, 400}, {`"%d" "0"`, 400}, {`*,"%d"`, 400}, {`"%d",*`, 400}, {`,`, 400}, {`"a b"`, 400}, {`'%d'`, 400},
-	} {
-		before := st.revision(user)
-		header := strings.ReplaceAll(c.header, "%d", fmt.Sprint(before))
-		a := st.do("PATCH", prefsURL, edit(i), "If-Match", header)
-		switch c.status {
-		case 200:
-			if a.ok(); a.header.Get("ETag") != fmt.Sprintf(`"%v"`, before+1) {
-				t.Errorf("%s: ETag %s after %v", header, a.header.Get("ETag"), before)
-			}
-			continue
-		case 412:
-			a.refused(412, sendgate.CodeRevisionMismatch, "If-Match")
-		default:
-			a.refused(400, sendgate.CodeInvalidField, "If-Match")
-		}
-		if after := st.revision(user); after != before {
-			t.Errorf("%s: revision %v after %v", header, after, before)
-		}
-	}
-	// A header on several lines is one list.
-	st.do("PATCH", prefsURL, edit(0), "If-Match", `"0"`, "If-Match", fmt.Sprintf(`"%v"`, st.revision(user))).ok()
-	// Nobody has seen this user, and there is a document all the same.
-	st.do("PATCH", "/v1/users/new/preferences", optOut, "If-Match", "*").ok()
-	st.do("PATCH", "/v1/users/newer/preferences", optOut, "If-Match", `"0"`).ok()
-}
-
 // Case 7.
 func TestParallelEditsAreAllStored(t *testing.T) {
 	st := newStackOn(t, redistest.Start(t).Client())
@@ -356,30 +175,6 @@ func TestParallelEditsAreAllStored(t *testing.T) {
 		t.Errorf("%v", doc)
 	}
 	st.do("PATCH", prefsURL, optOut, "If-Match", `"3"`).refused(412, sendgate.CodeRevisionMismatch, "If-Match")
-}
-
-// Of many who race with a list of the same revisions, one has each.
-func TestAListOfRevisionsStaysAtomic(t *testing.T) {
-	st := newStack(t)
-	var wg sync.WaitGroup
-	got := make([]*answer, 12)
-	for i := range got {
-		wg.Go(func() {
-			got[i] = st.do("PATCH", prefsURL, userCap(`"marketing"`, `5`, fmt.Sprintf(`"%ds"`, i+1)), "If-Match", `"0", "1", "2"`)
-		})
-	}
-	wg.Wait()
-	made := 0
-	for _, a := range got {
-		if a.status == 200 {
-			made++
-		} else {
-			a.refused(412, sendgate.CodeRevisionMismatch, "If-Match")
-		}
-	}
-	if r := st.revision(user); made != 3 || r != 3 {
-		t.Errorf("%d edits made, revision %v; want 3", made, r)
-	}
 }
 
 func TestUnsubscribeAllWinsARace(t *testing.T) {

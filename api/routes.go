@@ -65,7 +65,7 @@ func (s *Server) route() {
 			return answer.write(c.Response(), c.Request())
 		})
 	}
-	s.add([]string{http.MethodGet}, metricsPattern, echo.WrapHandler(s.Metrics))
+	s.add([]string{http.MethodGet}, metricsPattern, echo.WrapHandler(s.o.Metrics))
 }
 
 func (s *Server) add(methods []string, pattern string, h echo.HandlerFunc) {

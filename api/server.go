@@ -45,7 +45,7 @@ type Options struct {
 // Server answers HTTP requests. It is an http.Handler and safe for concurrent
 // use.
 type Server struct {
-	Options
+	o        Options
 	echo     *echo.Echo
 	patterns map[string]string // by echo's spelling of a route
 	drain    time.Duration
@@ -68,7 +68,7 @@ func New(o Options) *Server {
 	if o.Now == nil {
 		o.Now = sendgate.SystemClock
 	}
-	s := &Server{Options: o, drain: drainLimit}
+	s := &Server{o: o, drain: drainLimit}
 	s.route()
 	return s
 }
@@ -100,7 +100,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		WriteTimeout:      writeLimit,
 		IdleTimeout:       idleLimit,
 		MaxHeaderBytes:    maxHeaderBytes,
-		ErrorLog:          slog.NewLogLogger(s.Log.Handler(), slog.LevelWarn),
+		ErrorLog:          slog.NewLogLogger(s.o.Log.Handler(), slog.LevelWarn),
 	}
 	drained := make(chan struct{})
 	running := context.AfterFunc(ctx, func() {
@@ -110,7 +110,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		if err := server.Shutdown(limited); err != nil {
 			end()
 			_ = server.Close()
-			s.Log.Warn("requests in flight were cut off at the end of the drain")
+			s.o.Log.Warn("requests in flight were cut off at the end of the drain")
 		}
 	})
 	err := server.Serve(l)

@@ -16,10 +16,10 @@ import (
 type message struct {
 	User     sendgate.UserID            `json:"u"`
 	Revision int64                      `json:"r"`
-	Global   bool                       `json:"g,omitempty"`
-	Hard     bool                       `json:"h,omitempty"`
-	Settings map[string]map[string]bool `json:"s,omitempty"` // by topic and channel
-	At       int64                      `json:"t"`           // Unix milliseconds, by the Redis that the change was read against
+	Global   bool                       `json:"g,omitzero"`
+	Hard     bool                       `json:"h,omitzero"`
+	Settings map[string]map[string]bool `json:"s,omitzero"` // by topic and channel
+	At       int64                      `json:"t"`          // Unix milliseconds, by the Redis that the change was read against
 }
 
 func encode(c sendgate.Consent, at time.Time) (string, error) {

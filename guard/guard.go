@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"github.com/sony/gobreaker/v2"
-
-	"github.com/sendgate/sendgate"
 )
 
 // Failures in a row that open the breaker, and how long it then stays open
@@ -101,8 +99,9 @@ func (g *Guard) Do(ctx context.Context, fn func(ctx context.Context) error) erro
 }
 
 func (g *Guard) call(ctx context.Context, fn func(ctx context.Context) error) error {
-	end := sendgate.SystemClock().Add(g.limit)
-	limited, cancel := context.WithDeadlineCause(ctx, end, errLimit)
+	deadline, has := ctx.Deadline()
+	hurried := has && time.Until(deadline) < g.limit*3/4
+	limited, cancel := context.WithTimeoutCause(ctx, g.limit, errLimit)
 	defer cancel()
 	select {
 	case g.places <- struct{}{}:
@@ -114,26 +113,16 @@ func (g *Guard) call(ctx context.Context, fn func(ctx context.Context) error) er
 		return gaveUpError{ctx.Err()}
 	}
 	err := fn(limited)
-	if err != nil && g.gaveUp(ctx, limited, end, err) {
+	if err == nil || errors.Is(context.Cause(limited), errLimit) {
+		return err
+	}
+	// A deadline may strike in the network before the context knows of it.
+	var timeout interface{ Timeout() bool }
+	struck := ctx.Err() != nil || errors.As(err, &timeout) && timeout.Timeout()
+	if errors.Is(ctx.Err(), context.Canceled) || hurried && struck {
 		return gaveUpError{err}
 	}
 	return err
-}
-
-// gaveUp tells whether a call failed because its caller would not wait for it.
-func (g *Guard) gaveUp(ctx, limited context.Context, end time.Time, err error) bool {
-	if errors.Is(context.Cause(limited), errLimit) {
-		return false
-	}
-	if errors.Is(ctx.Err(), context.Canceled) {
-		return true
-	}
-	// A deadline may strike in the network before the context knows of it. One
-	// that left nearly all of the time is as good as the guard's own.
-	var timeout interface{ Timeout() bool }
-	struck := ctx.Err() != nil || errors.As(err, &timeout) && timeout.Timeout()
-	deadline, has := ctx.Deadline()
-	return struck && has && end.Sub(deadline) > g.limit/4
 }
 
 // Open tells whether the breaker is open: calls fail at once.

@@ -20,8 +20,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
-
-	"github.com/sendgate/sendgate"
 )
 
 // Options say where a Redis is.
@@ -48,7 +46,7 @@ const (
 func (o Options) Validate() error {
 	switch {
 	case o.Mode != "" && o.Mode != "single" && o.Mode != "cluster":
-		return fmt.Errorf("mode: must be single or cluster, not %q", sendgate.Clip(o.Mode))
+		return fmt.Errorf("mode: must be single or cluster, not %.64q", o.Mode)
 	case len(o.Addrs) == 0:
 		return errors.New("addrs: at least one host:port is needed")
 	case o.Mode != "cluster" && len(o.Addrs) > 1:
@@ -74,7 +72,7 @@ func ValidateAddr(addr string) error {
 	host, port, err := net.SplitHostPort(addr)
 	n, portErr := strconv.ParseUint(port, 10, 16)
 	if err != nil || portErr != nil || n == 0 || host == "" || strings.ContainsAny(host, " \t\r\n/@") {
-		return fmt.Errorf("must be host:port, not %q", sendgate.Clip(addr))
+		return fmt.Errorf("must be host:port, not %.64q", addr)
 	}
 	return nil
 }

@@ -110,6 +110,9 @@ func (o *Oracle) Consented(k Consent, c Check) Decision {
 // quiet hours'. Where it charges, an allow takes its slots, and Caps are as
 // they are afterwards.
 func (o *Oracle) Judge(c Check, now, at time.Time, charges bool) Decision {
+	// Who is told to come again is told a whole millisecond, and one that is at
+	// least a millisecond ahead.
+	earliest := latest(now, at).Add(2*time.Millisecond - time.Nanosecond).Truncate(time.Millisecond)
 	now, at = now.Truncate(time.Millisecond), at.Truncate(time.Millisecond)
 	d := o.Consented(o.Consent(c.User), c)
 	if d.Verdict != "" {
@@ -134,7 +137,7 @@ func (o *Oracle) Judge(c Check, now, at time.Time, charges bool) Decision {
 	}
 	if !u.allPass(counters, c.NotificationID, now) {
 		d.Reason, d.Steps = "frequency_cap", []string{"caps"}
-		opening, found := u.opening(h, ignore, counters, c.NotificationID, latest(now, at).Add(time.Millisecond), now)
+		opening, found := u.opening(h, ignore, counters, c.NotificationID, earliest, now)
 		d.stop(category.onCap(), opening, found)
 		return d
 	}

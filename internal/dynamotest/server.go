@@ -1,0 +1,142 @@
+package dynamotest
+
+import (
+	"bufio"
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+)
+
+//go:embed serve.js
+var serve string
+
+// startLimit is how long the server may take to listen, on a machine that is
+// busy with other tests.
+const startLimit = 30 * time.Second
+
+// Server is one DynamoDB, without tables at first, that keeps nothing on disk.
+type Server struct {
+	addr string
+}
+
+// Start starts a server on a free port of 127.0.0.1 and returns once it
+// listens. It is killed when the test ends.
+func Start(t testing.TB) *Server {
+	t.Helper()
+	folder, err := dynalite()
+	if err != nil {
+		t.Fatalf("dynalite is not installed here, and this test needs a DynamoDB: run `make engines` (%v)", err)
+	}
+	node, err := exec.LookPath("node")
+	if err != nil {
+		t.Fatalf("node is not installed here, and this test needs a DynamoDB that runs in it: run `make engines` (%v)", err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	addr, wait, err := run(exec.CommandContext(ctx, node, "-e", serve, folder))
+	t.Cleanup(func() {
+		cancel()
+		wait()
+	})
+	if err != nil {
+		t.Fatalf("dynalite did not start: %v", err)
+	}
+	return &Server{addr: addr}
+}
+
+// Addr is the server's host:port.
+func (s *Server) Addr() string { return s.addr }
+
+// Endpoint is the server's URL.
+func (s *Server) Endpoint() string { return "http://" + s.addr }
+
+// Config is what a client of this server needs. The server takes any
+// credentials; these open nothing.
+func (s *Server) Config() aws.Config { return Config(s.Endpoint()) }
+
+// Config is what a client of a server that plays DynamoDB at an endpoint needs.
+func Config(endpoint string) aws.Config {
+	return aws.Config{
+		Region:       "eu-west-1",
+		BaseEndpoint: aws.String(endpoint),
+		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+			return aws.Credentials{AccessKeyID: "test", SecretAccessKey: "test", Source: "package dynamotest"}, nil
+		}),
+	}
+}
+
+// dynalite finds the folder that `make engines` installs it in, from wherever
+// in the module the test runs.
+func dynalite() (string, error) {
+	root, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(root, "go.mod")); err == nil {
+			break
+		}
+		if root == filepath.Dir(root) {
+			return "", errors.New("the test does not run in a folder of the module")
+		}
+		root = filepath.Dir(root)
+	}
+	folder := filepath.Join(root, "tools", "node_modules", "dynalite")
+	_, err = os.Stat(filepath.Join(folder, "index.js"))
+	return folder, err
+}
+
+// run starts the server and waits until it says where it listens. Its standard
+// input is a pipe that nobody writes to: the system closes it with this process,
+// however that ends, and the server ends then. wait, which is never nil, returns
+// once the server is gone and what it printed has been read.
+func run(cmd *exec.Cmd) (addr string, wait func(), err error) {
+	none := func() {}
+	input, err := cmd.StdinPipe()
+	if err != nil {
+		return "", none, err
+	}
+	output, err := cmd.StdoutPipe()
+	if err != nil {
+		return "", none, err
+	}
+	var complaints strings.Builder
+	cmd.Stderr = &complaints
+	if err := cmd.Start(); err != nil {
+		return "", none, err
+	}
+	lines, gone := make(chan string, 1), make(chan struct{})
+	go func() {
+		defer close(gone)
+		read := bufio.NewReader(output)
+		if line, err := read.ReadString('\n'); err == nil {
+			lines <- line
+		}
+		_, _ = io.Copy(io.Discard, read)
+		_ = cmd.Wait() // it is killed, or has said why it ended
+		_ = input.Close()
+	}()
+	wait = func() { <-gone }
+	select {
+	case line := <-lines:
+		port, ok := strings.CutPrefix(strings.TrimSpace(line), "port ")
+		if !ok {
+			return "", wait, fmt.Errorf("it said %q", line)
+		}
+		return net.JoinHostPort("127.0.0.1", port), wait, nil
+	case <-gone:
+		return "", wait, fmt.Errorf("it ended at once, and said: %s", complaints.String())
+	case <-time.After(startLimit):
+		return "", wait, fmt.Errorf("it did not listen within %s", startLimit)
+	}
+}
