@@ -227,7 +227,7 @@ func (b *catalogBuilder) cap(path string, spec CapSpec, cat *Category) {
 	default:
 		c.Limit = *spec.Limit
 	}
-	if slices.ContainsFunc(cat.Caps, c.sameCounter) {
+	if c.Window != 0 && slices.ContainsFunc(cat.Caps, c.sameCounter) {
 		b.fault(path, "another cap of this category counts by the same fields over the same window")
 	}
 	cat.Caps = append(cat.Caps, c)

@@ -75,17 +75,31 @@ func (o *Overlay) Consent(user sendgate.UserID) (c sendgate.Consent, exact, ok b
 	return k.consent, live && k.epoch >= epoch, true
 }
 
-// Apply takes a user's consent, unless a newer one is known.
-func (o *Overlay) Apply(c sendgate.Consent) {
-	k := known{consent: c, epoch: o.epoch.Load()}
+// Apply takes a user's consent as it is told to everybody, unless a newer one
+// is known.
+func (o *Overlay) Apply(c sendgate.Consent) { o.ApplySince(c, o.Epoch()) }
+
+// Epoch is a count of the gaps so far.
+func (o *Overlay) Epoch() int64 { return o.epoch.Load() }
+
+// ApplySince takes a user's consent that was true at some moment since an
+// epoch was read. If there was a gap in between, something newer may have been
+// missed in it, so that the consent is a hint.
+func (o *Overlay) ApplySince(c sendgate.Consent, epoch int64) {
+	k := known{consent: c, epoch: epoch}
 	s := o.shard(c.User)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if element, there := s.entries[c.User]; there {
-		if element.Value.(known).consent.Revision <= c.Revision {
-			element.Value = k
-			s.order.MoveToBack(element)
+		old := element.Value.(known)
+		switch {
+		case old.consent.Revision > c.Revision:
+			return
+		case old.consent.Revision == c.Revision:
+			k.epoch = max(k.epoch, old.epoch)
 		}
+		element.Value = k
+		s.order.MoveToBack(element)
 		return
 	}
 	if len(s.entries) == s.most {

@@ -171,3 +171,23 @@ func TestWhoChangedLongestAgoIsDropped(t *testing.T) {
 		}
 	}
 }
+
+// TestAGapWhileAChangeWasMade has a gap come between the moment a change was
+// made here and the moment it is applied.
+func TestAGapWhileAChangeWasMade(t *testing.T) {
+	o := bloom.NewOverlay(10)
+	o.SetLive(true)
+	epoch := o.Epoch()
+	o.Gap()
+	c := sendgate.Consent{User: "u", Revision: 5}
+	o.ApplySince(c, epoch)
+	if _, exact, known := o.Consent("u"); exact || !known {
+		t.Errorf("exact %t, known %t", exact, known)
+	}
+	// Announced after the gap, it is exact, and stays so.
+	o.Apply(c)
+	o.ApplySince(c, epoch)
+	if _, exact, _ := o.Consent("u"); !exact {
+		t.Error("what was announced since the gap is a hint")
+	}
+}

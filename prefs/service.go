@@ -21,7 +21,11 @@ const (
 
 // Overlay is this gate's own knowledge of who changed lately.
 type Overlay interface {
-	Apply(c sendgate.Consent)
+	// Epoch counts the gaps in what this gate was told.
+	Epoch() int64
+	// ApplySince takes a consent that was true at some moment since an epoch
+	// was read.
+	ApplySince(c sendgate.Consent, epoch int64)
 }
 
 // Service edits preferences. It is safe for concurrent use.
@@ -151,13 +155,14 @@ func (s *Service) change(ctx context.Context, user sendgate.UserID, ifRevision *
 	if err := meta.Validate(); err != nil {
 		return nil, err
 	}
+	epoch := s.overlay.Epoch()
 	r, err := s.write(ctx, user, ifRevision, meta, edit)
 	if err != nil {
 		return nil, err
 	}
 	// From here on the change is durable: it is obeyed here at once, and a
 	// caller who has gone away stops nothing.
-	s.overlay.Apply(sendgate.ConsentOf(user, &r.Preferences))
+	s.overlay.ApplySince(sendgate.ConsentOf(user, &r.Preferences), epoch)
 	if len(r.Pending) > 0 {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), carryLimit)
 		defer cancel()

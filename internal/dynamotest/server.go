@@ -102,8 +102,7 @@ func dynalite() (string, error) {
 // once the server is gone and what it printed has been read.
 func run(cmd *exec.Cmd) (addr string, wait func(), err error) {
 	none := func() {}
-	input, err := cmd.StdinPipe()
-	if err != nil {
+	if _, err := cmd.StdinPipe(); err != nil {
 		return "", none, err
 	}
 	output, err := cmd.StdoutPipe()
@@ -124,7 +123,6 @@ func run(cmd *exec.Cmd) (addr string, wait func(), err error) {
 		}
 		_, _ = io.Copy(io.Discard, read)
 		_ = cmd.Wait() // it is killed, or has said why it ended
-		_ = input.Close()
 	}()
 	wait = func() { <-gone }
 	select {
