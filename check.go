@@ -1,7 +1,9 @@
 package sendgate
 
 import (
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -122,8 +124,8 @@ func (c *Check) attributeFaults() (errs Errors) {
 	if len(c.Attributes) > MaxAttributes {
 		return Errors{Errorf(CodeInvalidField, "attributes", "a check carries at most %d attributes", MaxAttributes)}
 	}
-	for name, value := range c.Attributes {
-		field := attributePrefix + Clip(name)
+	for _, name := range slices.Sorted(maps.Keys(c.Attributes)) {
+		value, field := c.Attributes[name], attributePrefix+Clip(name)
 		if !attributeName.MatchString(name) {
 			errs.Add(Errorf(CodeInvalidField, field, "an attribute's name is 1 to 64 of a-z, 0-9, _, . and -"))
 		} else if why := idFault(value); why != "" {

@@ -94,6 +94,17 @@ func TestIDsSurviveTheWire(t *testing.T) {
 	}
 }
 
+// What a caller says of its own address is not evidence, however near it is.
+func TestFromIsWhoIsConnected(t *testing.T) {
+	st := newStack(t)
+	addr, _ := st.serving()
+	st.raw(addr, fmt.Sprintf("PUT %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nX-Forwarded-For: 203.0.113.9\r\nX-Real-Ip: 203.0.113.9\r\n"+
+		"Forwarded: for=203.0.113.9\r\nContent-Length: %d\r\n\r\n%s", prefsURL, len(optOut), optOut)).ok()
+	if from := st.changes(user)[0].(map[string]any)["from"]; from != "127.0.0.1" {
+		t.Errorf("from %v", from)
+	}
+}
+
 func TestABodyWithoutALengthIsBounded(t *testing.T) {
 	st := newStack(t)
 	addr, _ := st.serving()

@@ -49,10 +49,28 @@ func (f *Follower) catchUpAll(ctx context.Context) error {
 			return err
 		}
 		for i, p := range some {
-			f.cursors[p] = cursor{entry: lastOf(entriesOf(replies[i]))}
+			last := lastOf(entriesOf(replies[i]))
+			if last.id == noEntry {
+				last = f.mark(ctx, p)
+			}
+			f.cursors[p] = cursor{entry: last}
 		}
 	}
 	return nil
+}
+
+// mark puts a mark into an empty stream, so that its loss can be noticed. A
+// Redis that takes no writes leaves it empty; whatever is found in it later
+// without having been heard is a gap then.
+func (f *Follower) mark(ctx context.Context, partition int) entry {
+	ctx, cancel := context.WithTimeout(ctx, replyLimit)
+	defer cancel()
+	reply, err := markScript.Run(ctx, f.client, []string{f.space.Stream(partition)}).StringSlice()
+	if err != nil || len(reply) != 2 {
+		f.log.Warn("a change stream is empty and could not be marked", "partition", partition, "error", err)
+		return entry{id: noEntry}
+	}
+	return entry{id: reply[0], text: reply[1]}
 }
 
 // catchUp reads the streams of partitions from their cursors to their ends.
@@ -111,6 +129,11 @@ func (f *Follower) advance(partition int, entries []entry) (more bool) {
 			return true
 		}
 		entries = entries[1:]
+	} else if len(entries) > 0 && !f.cursors[partition].gapped {
+		// A stream that was empty cannot show whether these are its first
+		// entries, or the first since it was lost.
+		f.gap(partition, "the change stream was empty and has entries that were not heard: something may have been missed")
+		f.cursors[partition].gapped = true
 	}
 	for _, e := range entries {
 		if last := f.cursors[partition]; e.previous != last.id && !last.gapped {

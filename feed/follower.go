@@ -143,6 +143,9 @@ func (f *Follower) hear(ctx context.Context, payload string) error {
 // take applies an entry and moves the cursor to it.
 func (f *Follower) take(partition int, e entry) {
 	f.cursors[partition] = cursor{entry: e}
+	if e.text == "" {
+		return // a mark
+	}
 	consent, at, err := decode(e.text)
 	if err != nil {
 		f.log.Error("a message is not understood", "entry", e.id, "error", err)

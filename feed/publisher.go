@@ -25,9 +25,12 @@ var (
 	announceSource string
 	//go:embed clock.lua
 	clockSource string
+	//go:embed mark.lua
+	markSource string
 
 	announceScript = redis.NewScript(announceSource)
 	clockScript    = redis.NewScript(clockSource)
+	markScript     = redis.NewScript(markSource)
 )
 
 // ErrStale is the refusal of a state that was read from the store too long

@@ -125,8 +125,9 @@ func (g *Guard) call(ctx context.Context, fn func(ctx context.Context) error) er
 	return err
 }
 
-// Open tells whether the breaker is open: calls fail at once.
-func (g *Guard) Open() bool { return g.breaker.State() == gobreaker.StateOpen }
+// Open tells whether the dependency has failed repeatedly and has not been seen
+// to work since: calls fail at once, but for a probe.
+func (g *Guard) Open() bool { return g.breaker.State() != gobreaker.StateClosed }
 
 // Name is the dependency's name.
 func (g *Guard) Name() string { return g.name }

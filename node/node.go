@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -65,6 +66,8 @@ type Node struct {
 	stop    context.CancelFunc
 	running sync.WaitGroup
 
+	pendingKnown atomic.Bool // every change that was pending when this gate started
+
 	mu         sync.Mutex
 	refused    error // why the last reload was refused
 	pendingAge time.Duration
@@ -120,10 +123,10 @@ func Start(ctx context.Context, o Options) (*Node, error) {
 		Client: o.Redis, Space: space, Sink: n.overlay, Log: o.Log, Lag: n.metrics.Propagated, Now: o.Now,
 	})
 	sweeper := prefs.NewSweeper(prefs.SweeperOptions{
-		Store: o.Store, Carrier: carrier, Cache: cache, Log: o.Log, Now: o.Now, Observe: n.swept,
+		Store: o.Store, Carrier: carrier, Cache: cache, Overlay: n.overlay, Log: o.Log, Now: o.Now, Observe: n.swept,
 	})
 	n.running.Go(func() { follower.Run(background) })
-	n.running.Go(func() { sweeper.Run(background) })
+	n.running.Go(func() { sweeper.Run(background, func() { n.pendingKnown.Store(true) }) })
 	return n, nil
 }
 

@@ -36,7 +36,10 @@ func (n *Node) ready() []api.Part {
 	if refused != nil {
 		parts[1].State, parts[1].Detail = api.PartDegraded, "the last reload was refused: "+refused.Error()
 	}
-	if pendingAge > pendingLimit {
+	switch {
+	case !n.pendingKnown.Load():
+		parts[2].State, parts[2].Detail = api.PartMissing, "the changes that are pending in the store have not been read yet"
+	case pendingAge > pendingLimit:
 		parts[2].State, parts[2].Detail = api.PartDegraded, "a change has been pending for "+pendingAge.Round(time.Second).String()
 	}
 	for _, g := range n.guards {

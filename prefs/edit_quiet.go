@@ -22,7 +22,7 @@ type QuietHoursEdit struct {
 // apply merges and validates. Members that stay as they are stored are not
 // judged anew: a zone that the database no longer knows can be written back.
 func (e *QuietHoursEdit) apply(r *Record, errs *sendgate.Errors) []Diff {
-	if e == nil {
+	if e == nil || *e == (QuietHoursEdit{}) {
 		return nil
 	}
 	before := r.QuietHours

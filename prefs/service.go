@@ -107,7 +107,17 @@ func (s *Service) UnsubscribeAll(ctx context.Context, u Unsubscribe, meta Meta) 
 	if meta.Reason == "" {
 		meta.Reason = u.Reason
 	}
-	return s.effect(s.change(ctx, u.User, nil, meta, func(r *Record) ([]Diff, error) { return placeHold(r, hold), nil }))
+	r, err := s.change(ctx, u.User, nil, meta, func(r *Record) ([]Diff, error) { return placeHold(r, hold), nil })
+	if err != nil {
+		return Effect{}, err
+	}
+	at := s.now()
+	for _, standing := range r.Holds {
+		if standing.Source == hold.Source && !standing.At.Equal(hold.At) { // it stood before
+			at = standing.At
+		}
+	}
+	return Effect{Preferences: &r.Preferences, At: at}, nil
 }
 
 // Resubscribe lifts a hold. What was stored per topic is as it was.
@@ -119,10 +129,7 @@ func (s *Service) Resubscribe(ctx context.Context, u Resubscribe, meta Meta) (Ef
 	if meta.Reason == "" {
 		meta.Reason = u.Reason
 	}
-	return s.effect(s.change(ctx, u.User, nil, meta, func(r *Record) ([]Diff, error) { return liftHold(r, source), nil }))
-}
-
-func (s *Service) effect(r *Record, err error) (Effect, error) {
+	r, err := s.change(ctx, u.User, nil, meta, func(r *Record) ([]Diff, error) { return liftHold(r, source), nil })
 	if err != nil {
 		return Effect{}, err
 	}
@@ -218,10 +225,34 @@ func (s *Service) attempt(ctx context.Context, r *Record, ifRevision *int64, cha
 	next.Revision, next.UpdatedAt = r.Revision+1, now
 	change.Revision, change.At, change.What = next.Revision, now, diffs
 	next.Pending = append(next.Pending, change)
-	if err := checkSize(next); err != nil {
-		return nil, backoff.Permanent(err)
+	if err := s.fit(ctx, next); err != nil {
+		return nil, err
 	}
 	return next, s.store.Put(ctx, next, r.Revision)
+}
+
+// fit makes a record small enough to be stored. Pending changes that would
+// make it too large are logged first and then kept by their revision alone, so
+// that nobody's way out is blocked by what is still on its way.
+func (s *Service) fit(ctx context.Context, r *Record) error {
+	tooLarge := checkSize(r)
+	if tooLarge == nil {
+		return nil
+	}
+	earlier := r.Pending[:len(r.Pending)-1]
+	for i, c := range earlier {
+		if c.What == nil {
+			continue
+		}
+		if err := s.store.AppendChange(ctx, r.User, c); err != nil {
+			return err
+		}
+		earlier[i] = Change{ID: c.ID, Revision: c.Revision, At: c.At}
+	}
+	if err := checkSize(r); err != nil {
+		return backoff.Permanent(err)
+	}
+	return nil
 }
 
 func checkSize(r *Record) error {

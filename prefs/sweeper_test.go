@@ -2,6 +2,8 @@ package prefs_test
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -31,9 +33,11 @@ func sweep(t *testing.T, r *rig) {
 func TestSweepClearsWhatGotThrough(t *testing.T) {
 	r := newRig(t)
 	r.put(t, "u", "newsletter", "email", off())
+	r.pass(10 * time.Second)
+	sweep(t, r) // sees it for the first time
 	r.pass(29 * time.Second)
 	sweep(t, r)
-	if n := pending(t, r, "u"); n != 1 || r.oldest != 29*time.Second {
+	if n := pending(t, r, "u"); n != 1 || r.oldest != 39*time.Second {
 		t.Errorf("%d changes pending after 29 s, the oldest for %v", n, r.oldest)
 	}
 	r.pass(time.Second)
@@ -48,8 +52,9 @@ func TestSweepClearsWhatGotThrough(t *testing.T) {
 	if n := len(r.changes(t, "u")); n != 1 {
 		t.Errorf("%d changes in the log", n)
 	}
-	if n := r.streamLength(t, "u"); n != 1 {
-		t.Errorf("%d announcements of what had got through", n)
+	// Once when it was made, and once more before it was cleared.
+	if n := r.streamLength(t, "u"); n != 2 {
+		t.Errorf("%d announcements", n)
 	}
 }
 
@@ -61,6 +66,13 @@ func TestSweepKeepsWhatRedisDoesNotHold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if err := r.client.Set(t.Context(), r.space.Record("u"), keyspace.RecordValue(0, empty), time.Minute).Err(); err != nil {
+		t.Fatal(err)
+	}
+	r.store.set(func(s *faultyStore) { s.append = func(prefs.Change) error { return errors.New("cut off") } })
+	r.pass(2 * time.Second)
+	_ = r.sweeper.Sweep(t.Context()) // sees it for the first time, and gets nowhere
+	r.store.set(nil)
 	if err := r.client.Set(t.Context(), r.space.Record("u"), keyspace.RecordValue(0, empty), time.Minute).Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -130,5 +142,78 @@ func TestNoChangeRedoesPendingWork(t *testing.T) {
 	}
 	if logged, err := r.store.Changes(t.Context(), "u", 0, 10); err != nil || len(logged) != 1 {
 		t.Errorf("%d changes in the log, %v", len(logged), err)
+	}
+}
+
+// TestSweepTellsItsGate has a gate learn of a change that Redis cannot tell it.
+func TestSweepTellsItsGate(t *testing.T) {
+	a := newRig(t)
+	b := newRigOn(t, a.client, &faultyStore{Store: a.store.Store})
+	a.put(t, "u", "newsletter", "email", off())
+	if _, _, known := b.overlay.Consent("u"); known {
+		t.Fatal("the other gate knows already")
+	}
+	sweep(t, b)
+	if c, exact, known := b.overlay.Consent("u"); !known || !exact || c.Revision != 1 {
+		t.Errorf("after a sweep: %+v, exact %t, known %t", c, exact, known)
+	}
+}
+
+// TestSweepWithClocksApart has a change made by a gate whose clock is ahead,
+// or behind, swept by another.
+func TestSweepWithClocksApart(t *testing.T) {
+	for _, apart := range []time.Duration{-10 * time.Minute, 10 * time.Minute} {
+		a := newRig(t)
+		b := newRigOn(t, a.client, &faultyStore{Store: a.store.Store})
+		b.pass(apart)
+		a.store.set(func(s *faultyStore) { s.append = func(prefs.Change) error { return errors.New("cut off") } })
+		a.put(t, "u", "newsletter", "email", off())
+		sweep(t, b)
+		if logged, err := b.store.Changes(t.Context(), "u", 0, 10); err != nil || len(logged) != 1 {
+			t.Errorf("%v apart: %d changes in the log, %v", apart, len(logged), err)
+		}
+		b.pass(29 * time.Second)
+		sweep(t, b)
+		if n := pending(t, b, "u"); n != 1 {
+			t.Errorf("%v apart: %d changes pending after 29 s", apart, n)
+		}
+		b.pass(time.Second)
+		sweep(t, b)
+		if n := pending(t, b, "u"); n != 0 {
+			t.Errorf("%v apart: %d changes pending after 30 s", apart, n)
+		}
+	}
+}
+
+// TestPendingBlocksNobodysWayOut fills a record with pending changes.
+func TestPendingBlocksNobodysWayOut(t *testing.T) {
+	r := newRig(t)
+	full := &prefs.Record{User: "u", Preferences: sendgate.Preferences{Revision: 1000}}
+	long := strings.Repeat("x", 200)
+	for i := range 1000 {
+		full.Pending = append(full.Pending, prefs.Change{
+			ID: fmt.Sprint(i), Revision: int64(i + 1), At: r.clock(), Meta: prefs.Meta{Reason: long},
+			What: []prefs.Diff{{Kind: prefs.DiffPreference, Topic: "newsletter", Channel: "email"}},
+		})
+	}
+	if err := r.store.Put(t.Context(), full, 0); err != nil {
+		t.Fatal(err)
+	}
+	e, err := r.service.UnsubscribeAll(t.Context(), prefs.Unsubscribe{User: "u", Reason: prefs.ReasonAccountDeletion}, prefs.Meta{Reason: long})
+	for i := 0; err == nil && i < 500; i++ { // until it would not fit
+		e, err = r.service.Resubscribe(t.Context(), prefs.Resubscribe{User: "u", Reason: "r"}, prefs.Meta{Reason: long})
+		if err == nil {
+			e, err = r.service.UnsubscribeAll(t.Context(), prefs.Unsubscribe{User: "u", Reason: prefs.ReasonAccountDeletion}, prefs.Meta{Reason: long})
+		}
+		if record, getErr := r.store.Get(t.Context(), "u"); getErr != nil || record.Pending[0].What == nil {
+			break
+		}
+	}
+	if err != nil || !e.Preferences.Hard() {
+		t.Fatalf("%+v, %v", e, err)
+	}
+	cs := r.changes(t, "u")
+	if cs[0].Revision != 1 || cs[0].Reason != long || len(cs[0].What) != 1 {
+		t.Errorf("the first change is shown as %+v", cs[0])
 	}
 }

@@ -3,6 +3,7 @@ package dynamotest_test
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -63,6 +64,25 @@ func TestStartGivesAnEmptyDynamoDB(t *testing.T) {
 	}
 	if _, said := post(t, second, "ListTables", "{}"); said != `{"TableNames":[]}` {
 		t.Errorf("the second one lists %s", said)
+	}
+}
+
+// A client whose time is over goes away in the middle of a call. Dynalite by
+// itself would end.
+func TestServerOutlivesItsClients(t *testing.T) {
+	s := dynamotest.Start(t)
+	for range 20 {
+		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", s.Addr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = io.WriteString(conn, "POST / HTTP/1.1\r\nHost: test\r\nContent-Length: 100\r\n\r\n{")
+		if err = errors.Join(err, conn.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if status, said := post(t, s, "ListTables", "{}"); status != http.StatusOK {
+			t.Fatalf("ListTables: %d %s", status, said)
+		}
 	}
 }
 
@@ -132,7 +152,7 @@ func TestNoServerOutlivesAKilledTest(t *testing.T) {
 		addr, _ = strings.CutPrefix(lines.Text(), "addr ")
 	}
 	reachable := func() bool {
-		conn, err := net.Dial("tcp", addr)
+		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", addr)
 		if err == nil {
 			_ = conn.Close()
 		}

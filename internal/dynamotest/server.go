@@ -42,16 +42,18 @@ func Start(t testing.TB) *Server {
 	if err != nil {
 		t.Fatalf("node is not installed here, and this test needs a DynamoDB that runs in it: run `make engines` (%v)", err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	addr, wait, err := run(exec.CommandContext(ctx, node, "-e", serve, folder))
-	t.Cleanup(func() {
-		cancel()
-		wait()
-	})
+	p, err := run(exec.CommandContext(context.Background(), node, "-e", serve, folder))
 	if err != nil {
 		t.Fatalf("dynalite did not start: %v", err)
 	}
-	return &Server{addr: addr}
+	t.Cleanup(func() {
+		if p.kill() {
+			t.Errorf("dynalite ended before the test did, and said: %s", p.complaints.String())
+		} else if p.complaints.Len() > 0 { // it may have been ending
+			t.Logf("dynalite said: %s", p.complaints.String())
+		}
+	})
+	return &Server{addr: p.addr}
 }
 
 // Addr is the server's host:port.
@@ -96,27 +98,33 @@ func dynalite() (string, error) {
 	return folder, err
 }
 
+// process is a running server.
+type process struct {
+	addr       string
+	cmd        *exec.Cmd
+	complaints strings.Builder // to be read when it is gone
+	gone       chan struct{}   // closed then
+}
+
 // run starts the server and waits until it says where it listens. Its standard
 // input is a pipe that nobody writes to: the system closes it with this process,
-// however that ends, and the server ends then. wait, which is never nil, returns
-// once the server is gone and what it printed has been read.
-func run(cmd *exec.Cmd) (addr string, wait func(), err error) {
-	none := func() {}
+// however that ends, and the server ends then.
+func run(cmd *exec.Cmd) (*process, error) {
+	p := &process{cmd: cmd, gone: make(chan struct{})}
+	cmd.Stderr = &p.complaints
 	if _, err := cmd.StdinPipe(); err != nil {
-		return "", none, err
+		return nil, err
 	}
 	output, err := cmd.StdoutPipe()
 	if err != nil {
-		return "", none, err
+		return nil, err
 	}
-	var complaints strings.Builder
-	cmd.Stderr = &complaints
 	if err := cmd.Start(); err != nil {
-		return "", none, err
+		return nil, err
 	}
-	lines, gone := make(chan string, 1), make(chan struct{})
+	lines := make(chan string, 1)
 	go func() {
-		defer close(gone)
+		defer close(p.gone)
 		read := bufio.NewReader(output)
 		if line, err := read.ReadString('\n'); err == nil {
 			lines <- line
@@ -124,17 +132,32 @@ func run(cmd *exec.Cmd) (addr string, wait func(), err error) {
 		_, _ = io.Copy(io.Discard, read)
 		_ = cmd.Wait() // it is killed, or has said why it ended
 	}()
-	wait = func() { <-gone }
 	select {
 	case line := <-lines:
 		port, ok := strings.CutPrefix(strings.TrimSpace(line), "port ")
-		if !ok {
-			return "", wait, fmt.Errorf("it said %q", line)
+		if ok {
+			p.addr = net.JoinHostPort("127.0.0.1", port)
+			return p, nil
 		}
-		return net.JoinHostPort("127.0.0.1", port), wait, nil
-	case <-gone:
-		return "", wait, fmt.Errorf("it ended at once, and said: %s", complaints.String())
+		err = fmt.Errorf("it said %q", line)
+	case <-p.gone:
+		err = errors.New("it ended at once")
 	case <-time.After(startLimit):
-		return "", wait, fmt.Errorf("it did not listen within %s", startLimit)
+		err = fmt.Errorf("it did not listen within %s", startLimit)
 	}
+	p.kill()
+	return nil, fmt.Errorf("%w; it complained: %s", err, p.complaints.String())
+}
+
+// kill ends the server and returns when it is gone, and whether it was gone
+// before.
+func (p *process) kill() (before bool) {
+	select {
+	case <-p.gone:
+		return true
+	default:
+	}
+	_ = p.cmd.Process.Kill() // an error says that it has just ended
+	<-p.gone
+	return false
 }

@@ -23,8 +23,8 @@ func by(limit int, window string, fields ...string) oracle.Cap {
 	return oracle.Cap{By: append([]string{}, fields...), Window: window, Limit: limit}
 }
 
-// handMade are the catalogs that histories begin with. The first is the sample,
-// copied by hand from its YAML.
+// handMade is what histories begin with. The first is the sample, copied by
+// hand from its YAML.
 var handMade = []oracle.Catalog{
 	{
 		DefaultTimezone: "UTC", Channels: everywhere,

@@ -111,8 +111,8 @@ func (o *Oracle) Consented(k Consent, c Check) Decision {
 // they are afterwards.
 func (o *Oracle) Judge(c Check, now, at time.Time, charges bool) Decision {
 	// Who is told to come again is told a whole millisecond, and one that is at
-	// least a millisecond ahead.
-	earliest := latest(now, at).Add(2*time.Millisecond - time.Nanosecond).Truncate(time.Millisecond)
+	// least a millisecond ahead of the instant that was asked about.
+	earliest := at.Add(2*time.Millisecond - time.Nanosecond).Truncate(time.Millisecond)
 	now, at = now.Truncate(time.Millisecond), at.Truncate(time.Millisecond)
 	d := o.Consented(o.Consent(c.User), c)
 	if d.Verdict != "" {

@@ -138,8 +138,8 @@ func (o *Oracle) editCaps(old map[capName]int, edits []CapEdit) (map[capName]int
 }
 
 func (o *Oracle) editQuiet(old *quietHours, e *QuietEdit) (*quietHours, []string) {
-	if e == nil {
-		return old, nil
+	if e == nil || *e == (QuietEdit{}) {
+		return old, nil // no member is named
 	}
 	if e.Remove {
 		return nil, nil

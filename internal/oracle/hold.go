@@ -16,10 +16,12 @@ type Unsubscribe struct {
 	Source          string `json:"source,omitempty"`
 }
 
-// HoldAnswer is the answer to both. The last three are an unsubscribe-all's.
+// HoldAnswer is the answer to both. EssentialOnly and the counts are an
+// unsubscribe-all's.
 type HoldAnswer struct {
 	Global, EssentialOnly bool
 	Topics, Channels      int
+	EffectiveAt           time.Time // zero where nothing was lifted
 }
 
 // Unsubscribe places a hold.
@@ -39,7 +41,7 @@ func (o *Oracle) Unsubscribe(b Unsubscribe, now time.Time) (HoldAnswer, *Refusal
 		u.holds[source] = next
 		u.saved(now)
 	}
-	a := HoldAnswer{Global: true, EssentialOnly: true}
+	a := HoldAnswer{Global: true, EssentialOnly: true, EffectiveAt: u.holds[source].at}
 	for _, h := range u.holds {
 		a.EssentialOnly = a.EssentialOnly && !h.hard
 	}
@@ -52,12 +54,14 @@ func (o *Oracle) Resubscribe(b Unsubscribe, now time.Time) (HoldAnswer, *Refusal
 	if refusal := b.fault(false); refusal != nil {
 		return HoldAnswer{}, refusal
 	}
-	u := o.user(b.User)
+	u, a := o.user(b.User), HoldAnswer{}
 	if _, stands := u.holds[b.source()]; stands {
 		delete(u.holds, b.source())
 		u.saved(now)
+		a.EffectiveAt = u.updated
 	}
-	return HoldAnswer{Global: len(u.holds) > 0}, nil
+	a.Global = len(u.holds) > 0
+	return a, nil
 }
 
 func (b Unsubscribe) source() string {

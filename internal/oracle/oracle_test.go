@@ -62,7 +62,7 @@ func (t *tally) add(saw map[string]int) {
 // verdict, reason, instant, count, document and refusal to be the oracle's.
 func TestHistories(t *testing.T) {
 	// Ten thousand histories make much garbage and keep nothing.
-	defer debug.SetGCPercent(debug.SetGCPercent(400))
+	defer debug.SetGCPercent(debug.SetGCPercent(800))
 	worlds := histories / perWorld
 	if testing.Short() {
 		worlds = shortHistories / perWorld
