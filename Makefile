@@ -16,8 +16,9 @@ build: ## build the gate into bin/
 
 test: engines ## run every test, with the race detector, on real engines
 	go test -race -shuffle=on -timeout 20m ./...
+	go test -shuffle=on -run '^TestHistories$$' ./internal/oracle
 
-engines: ## install the engines that the tests start, where they are missing
+engines: ## install the engines that the tests start (redis-server, dynalite), where they are missing
 	@tools/engines.sh
 
 lint: ## run the linters, and check that go.mod is tidy

@@ -24,6 +24,7 @@ type checkCase struct {
 	capStates    []CapState // once caps were looked at
 	capsReady    time.Time  // first instant at which all caps have room, as far as is known; zero is now
 	capsNever    bool       // no such instant
+	waiting      bool       // ended by quiet hours; a look at its caps dates it
 
 	// Where it stands.
 	decision Decision
@@ -145,8 +146,8 @@ func (c *checkCase) learn(a CapAnswer) {
 
 // passesAt dates a defer or a suppress: the first instant, not before the
 // given one, at which quiet hours and caps would both let the check through.
-// Caps that are full now only empty as time passes, so that one look at each
-// is enough.
+// Full caps only empty as time passes, and a slot that the check holds already
+// lapses once, so that one look at the caps is enough.
 func (c *checkCase) passesAt(earliest time.Time) {
 	if c.capsNever {
 		return
@@ -154,7 +155,18 @@ func (c *checkCase) passesAt(earliest time.Time) {
 	if c.capsReady.After(earliest) {
 		earliest = c.capsReady
 	}
-	at, ok := c.hours().NextOpen(earliest, c.zone)
+	hours := c.hours()
+	at, ok := hours.NextOpen(earliest, c.zone)
+	for ok {
+		returns, lapsed := c.lapsed(at)
+		if !lapsed {
+			break
+		}
+		if returns.IsZero() {
+			return
+		}
+		at, ok = hours.NextOpen(returns, c.zone)
+	}
 	switch {
 	case !ok:
 	case c.decision.Verdict == Defer:
@@ -162,4 +174,15 @@ func (c *checkCase) passesAt(earliest time.Time) {
 	case c.decision.Verdict == Suppress:
 		c.decision.RetryAt = at
 	}
+}
+
+// lapsed tells whether, at an instant, a slot that the check holds will have
+// lapsed and not be free again, and when it will be.
+func (c *checkCase) lapsed(at time.Time) (returns time.Time, lapsed bool) {
+	for _, s := range c.capStates {
+		if !s.LapsesAt.IsZero() && !at.Before(s.LapsesAt) && (s.ReturnsAt.IsZero() || at.Before(s.ReturnsAt)) {
+			return s.ReturnsAt, true
+		}
+	}
+	return time.Time{}, false
 }

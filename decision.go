@@ -84,6 +84,12 @@ type CapState struct {
 	Used     int       // slots taken within the window, this check's own included if it was charged
 	ResetsAt time.Time // when the next slot comes free; zero when none ever will or none is taken
 	Full     bool      // this cap had no room for the check
+
+	// Where a cap lets the check through only because it holds its
+	// notification already, and has less room than is taken by now: when that
+	// entry leaves, and when there is room again after that. Zero otherwise;
+	// ReturnsAt is zero, too, when there never will be.
+	LapsesAt, ReturnsAt time.Time
 }
 
 // Finding is what one step found, for a person to read.

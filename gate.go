@@ -41,15 +41,16 @@ type RecordAnswer struct {
 // Caps judges frequency caps.
 type Caps interface {
 	// Judge answers every ask, in order; asks of one user are judged in that
-	// order too. Either all caps of an ask have room and, with reserve, all
-	// are charged, or none is.
-	Judge(ctx context.Context, asks []CapAsk, reserve bool) []CapAnswer
+	// order too. Either all caps of an ask have room and all are charged,
+	// unless it only looks, or none is.
+	Judge(ctx context.Context, asks []CapAsk) []CapAnswer
 }
 
 // CapAsk asks for a slot under every one of a check's caps.
 type CapAsk struct {
 	User           UserID
 	NotificationID string // a cap that holds it already lets it through again, uncharged
+	Look           bool   // charges nothing
 	Caps           []BoundCap
 }
 

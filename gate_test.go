@@ -36,7 +36,7 @@ func (w *world) Read(_ context.Context, asks []sendgate.RecordAsk) []sendgate.Re
 	w.reads++
 	answers := make([]sendgate.RecordAnswer, len(asks))
 	for i, a := range asks {
-		if w.cacheDown && !(w.storeUp && a.FallBack) {
+		if w.cacheDown && (!w.storeUp || !a.FallBack) {
 			answers[i] = sendgate.RecordAnswer{CacheDown: true, Err: errors.New("down")}
 			continue
 		}
@@ -48,7 +48,7 @@ func (w *world) Read(_ context.Context, asks []sendgate.RecordAsk) []sendgate.Re
 	return answers
 }
 
-func (w *world) Judge(_ context.Context, asks []sendgate.CapAsk, reserve bool) []sendgate.CapAnswer {
+func (w *world) Judge(_ context.Context, asks []sendgate.CapAsk) []sendgate.CapAnswer {
 	w.judged++
 	w.asks = append(w.asks, asks...)
 	answers := make([]sendgate.CapAnswer, len(asks))
@@ -62,7 +62,7 @@ func (w *world) Judge(_ context.Context, asks []sendgate.CapAsk, reserve bool) [
 			answers[i].Admitted = answers[i].Admitted && !full
 			answers[i].Caps = append(answers[i].Caps, sendgate.CapState{Cap: c.Cap, Used: w.used, Full: full, ResetsAt: resets})
 		}
-		if reserve && answers[i].Admitted {
+		if !ask.Look && answers[i].Admitted {
 			w.charged++
 		}
 	}

@@ -38,7 +38,7 @@ func (r *round) run(ctx context.Context, batch []*checkCase) {
 	for _, p := range pipeline {
 		open = open[:0]
 		for _, c := range batch {
-			if !c.ended || c.explain {
+			if !c.ended || c.explain || c.waiting && p.step == StepCaps {
 				c.err, c.finding, c.judged = nil, "", false
 				open = append(open, c)
 			}

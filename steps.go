@@ -136,9 +136,9 @@ func (r *round) read(ctx context.Context, cases []*checkCase) {
 }
 
 // quietHours holds the local clock against the user's windows and the
-// operator's. A check that must wait is dated past its full caps too.
-func (r *round) quietHours(ctx context.Context, open []*checkCase) {
-	var waiting []*checkCase
+// operator's. A check that must wait is dated by the next step, which sees its
+// caps.
+func (r *round) quietHours(_ context.Context, open []*checkCase) {
 	for _, c := range open {
 		h := c.hours()
 		if len(h.Quiet)+len(h.Allowed) == 0 {
@@ -155,17 +155,9 @@ func (r *round) quietHours(ctx context.Context, open []*checkCase) {
 			c.find("outside quiet hours in %s", c.zone.Name())
 		default:
 			c.find("inside quiet hours in %s until %s", c.zone.Name(), until.UTC().Format(time.RFC3339))
-			if c.ended {
-				continue
-			}
+			c.waiting = !c.ended
 			c.end(c.category.quietVerdict(), ReasonQuietHours)
-			waiting = append(waiting, c)
 		}
-	}
-	r.judge(ctx, waiting, false)
-	for _, c := range waiting {
-		c.err = nil // a cap store that is down leaves the date as far as is known
-		c.passesAt(c.at)
 	}
 }
 
@@ -176,10 +168,15 @@ func (c *Category) quietVerdict() Verdict {
 	return Defer
 }
 
-// caps asks for a slot under every cap of every check, in order.
+// caps asks for a slot under every cap of every check, in order. Checks that
+// wait for quiet hours to end only look, in their place: without an answer they
+// are dated as far as is known.
 func (r *round) caps(ctx context.Context, open []*checkCase) {
-	r.judge(ctx, open, r.reserve)
+	r.judge(ctx, open)
 	for _, c := range open {
+		if c.waiting {
+			c.passesAt(c.at)
+		}
 		if !c.judged {
 			c.find("no caps apply")
 		}
@@ -211,9 +208,9 @@ func (c *Category) capVerdict() Verdict {
 	return Suppress
 }
 
-// judge looks at the caps of checks, or charges them, in one go. Checks
-// without caps are left unjudged.
-func (r *round) judge(ctx context.Context, cases []*checkCase, reserve bool) {
+// judge looks at the caps of checks that have ended, and charges those of
+// others, in one go. Checks without caps are left unjudged.
+func (r *round) judge(ctx context.Context, cases []*checkCase) {
 	asks := make([]CapAsk, 0, len(cases))
 	asked := make([]*checkCase, 0, len(cases))
 	for _, c := range cases {
@@ -224,14 +221,14 @@ func (r *round) judge(ctx context.Context, cases []*checkCase, reserve bool) {
 			c.judged, c.err = true, errCapsDown
 		default:
 			c.judged = true
-			asks = append(asks, CapAsk{User: c.check.User, NotificationID: c.check.NotificationID, Caps: bound})
+			asks = append(asks, CapAsk{User: c.check.User, NotificationID: c.check.NotificationID, Look: !r.reserve || c.ended, Caps: bound})
 			asked = append(asked, c)
 		}
 	}
 	if len(asks) == 0 {
 		return
 	}
-	for i, a := range r.Gate.caps.Judge(ctx, asks, reserve) {
+	for i, a := range r.Gate.caps.Judge(ctx, asks) {
 		if asked[i].err = a.Err; a.Err == nil {
 			asked[i].learn(a)
 		}

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	pageSize     = 500 // entries read at once from one stream
-	pipelineSize = 64  // streams read in one round trip
+	pageSize     = 200 // entries read at once from one stream
+	pipelineSize = 256 // streams read in one round trip
 )
 
 // cursor is how far a partition's stream has been read: up to an entry, that
@@ -81,9 +81,14 @@ func (f *Follower) catchUp(ctx context.Context, partitions []int) error {
 			if err != nil {
 				return err
 			}
+			pages := make([][]entry, len(some))
+			for i := range some {
+				pages[i] = entriesOf(replies[i])
+			}
+			lost := f.findLost(some, pages)
 			var more []int
 			for i, p := range some {
-				if f.advance(p, entriesOf(replies[i])) {
+				if lost[p] || f.advance(p, pages[i]) {
 					more = append(more, p)
 				}
 			}
@@ -117,17 +122,31 @@ func (f *Follower) page(ctx context.Context, partitions []int) ([][]redis.XMessa
 	return replies, nil
 }
 
+// findLost finds the partitions whose streams do not hold their cursors any
+// more. They are reported together, as one gap, before anything is taken from
+// any stream: what is taken afterwards is known for certain. Whatever these
+// streams hold now is to be read from the beginning.
+func (f *Follower) findLost(partitions []int, pages [][]entry) map[int]bool {
+	lost := map[int]bool{}
+	for i, p := range partitions {
+		last := f.cursors[p]
+		if last.id != noEntry && (len(pages[i]) == 0 || pages[i][0].id != last.id || pages[i][0].text != last.text) {
+			lost[p] = true
+			f.cursors[p] = cursor{entry: entry{id: noEntry}, gapped: true}
+		}
+	}
+	if len(lost) > 0 {
+		f.log.Warn("change streams do not hold this gate's cursors any more: something may have been missed", "partitions", len(lost))
+		f.sink.Gap()
+	}
+	return lost
+}
+
 // advance takes the entries of a page that begins at the cursor, and tells
 // whether there may be more.
 func (f *Follower) advance(partition int, entries []entry) (more bool) {
 	more = len(entries) == pageSize
 	if last := f.cursors[partition]; last.id != noEntry {
-		if len(entries) == 0 || entries[0].id != last.id || entries[0].text != last.text {
-			f.gap(partition, "the change stream does not hold this gate's cursor any more: something may have been missed")
-			// Whatever the stream holds now is read from its beginning.
-			f.cursors[partition] = cursor{entry: entry{id: noEntry}, gapped: true}
-			return true
-		}
 		entries = entries[1:]
 	} else if len(entries) > 0 && !f.cursors[partition].gapped {
 		// A stream that was empty cannot show whether these are its first

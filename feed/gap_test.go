@@ -6,6 +6,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/sendgate/sendgate"
 	"github.com/sendgate/sendgate/internal/redistest"
 )
 
@@ -230,5 +231,20 @@ func TestAMessageThatIsNotUnderstoodIsAGap(t *testing.T) {
 	}).Err(); err != nil {
 		t.Fatal(err)
 	}
+	r.gapped(t)
+}
+
+// TestAStreamThatWasEmptyAndLostIsAGap has a stream that nobody had written to
+// when the follower came lose what was announced while it was away.
+func TestAStreamThatWasEmptyAndLostIsAGap(t *testing.T) {
+	r := newGapRig(t)
+	fresh := "nobody-of-u's-partition"
+	for r.space.Partition(sendgate.UserID(fresh)) == r.space.Partition("u") {
+		fresh += "."
+	}
+	r.whileAway(t, func() {
+		r.announce(fresh, 1)
+		r.run(t, "DEL", r.stream(fresh))
+	})
 	r.gapped(t)
 }

@@ -23,16 +23,16 @@ func (once) NoRetry() bool { return true }
 // unit that was put to it has answers afterwards, or an error. What is returned
 // is why there was no answer from Redis, to some of them or to all; an error
 // that Redis gave is an answer.
-func (l *Limiter) call(ctx context.Context, units []unit, reserve bool) (lost error) {
+func (l *Limiter) call(ctx context.Context, units []unit) (lost error) {
 	err := l.guard.Do(ctx, func(ctx context.Context) error {
 		all := make([]*unit, len(units))
 		for i := range units {
 			all[i] = &units[i]
 		}
-		if lacking := l.send(ctx, all, reserve, "evalsha", l.sha); len(lacking) > 0 {
+		if lacking := l.send(ctx, all, "evalsha", l.sha); len(lacking) > 0 {
 			// Nothing of these has run. They carry the script along this time,
 			// so that a flush in between cannot make them fail again.
-			l.send(ctx, lacking, reserve, "eval", l.source)
+			l.send(ctx, lacking, "eval", l.source)
 		}
 		return worst(units)
 	})
@@ -45,7 +45,7 @@ func (l *Limiter) call(ctx context.Context, units []unit, reserve bool) (lost er
 // send sends units in one pipeline and reads what comes back. It returns those
 // that found Redis without the script. Once the context has ended it sends
 // nothing.
-func (l *Limiter) send(ctx context.Context, units []*unit, reserve bool, command, script string) (lacking []*unit) {
+func (l *Limiter) send(ctx context.Context, units []*unit, command, script string) (lacking []*unit) {
 	if err := ctx.Err(); err != nil {
 		for _, u := range units {
 			u.err = fmt.Errorf("judge caps: %w", err)
@@ -55,7 +55,7 @@ func (l *Limiter) send(ctx context.Context, units []*unit, reserve bool, command
 	pipe := l.client.Pipeline()
 	commands := make([]once, len(units))
 	for i, u := range units {
-		commands[i] = once{redis.NewCmd(ctx, u.command(reserve, command, script)...)}
+		commands[i] = once{redis.NewCmd(ctx, u.command(command, script)...)}
 		commands[i].SetFirstKeyPos(3)
 		_ = pipe.Process(ctx, commands[i]) // only queues
 	}

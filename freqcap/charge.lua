@@ -9,20 +9,22 @@
 -- and a clock that steps back frees nothing.
 --
 -- KEYS        the logs that the candidates touch, each once, all of one slot
--- ARGV[1]     'reserve', or 'look': each candidate is judged as if it were
---             alone, and nothing is charged
--- ARGV[2...]  for each of KEYS its window in milliseconds
+-- ARGV[1]...  for each of KEYS its window in milliseconds
 -- then, for each candidate:
 --   id        of the notification
+--   mode      'reserve', or 'look': nothing is charged for it
 --   n         the number of its caps
 --   n pairs   number of the cap's log within KEYS, from 1; and its limit here
 --
 -- Result: a flat list of integers, for each candidate in order
 --   admitted  1 or 0
---   n triples used: entries that count, the candidate's own included once
+--   n times   used: entries that count, the candidate's own included once
 --             charged; full: 1 if this cap had no room for the candidate; and
---             an instant in milliseconds, 0 for none: of a full log, when it
---             will have room, of any other, when its oldest entry leaves
+--             three instants in milliseconds, 0 for none: of a full log, when
+--             it will have room, of any other, when its oldest entry leaves;
+--             and of one that lets the candidate through only because it
+--             holds its id, while more are in it than the limit is by now,
+--             when that entry leaves and when there is room again after that
 --
 -- Every log that is found or made has a TTL afterwards. Expired entries are
 -- removed from a log that is charged.
@@ -31,7 +33,6 @@
 -- write, which finds one that is no log, and the first write is a ZADD, which
 -- a Redis that is out of memory refuses. Later ones it no longer would.
 
-local reserve = ARGV[1] == 'reserve'
 local clock = redis.call('TIME')
 local now = tonumber(clock[1]) * 1000 + math.floor(tonumber(clock[2]) / 1000)
 
@@ -47,7 +48,7 @@ end
 local stamp = whole(now)
 local logs = {}
 for i, key in ipairs(KEYS) do
-  local window = tonumber(ARGV[1 + i])
+  local window = tonumber(ARGV[i])
   local expired = whole(now - window)
   logs[i] = {
     key = key,
@@ -58,12 +59,12 @@ for i, key in ipairs(KEYS) do
   }
 end
 
-local function holds(log, id)
-  if log.used == 0 then
-    return false
+-- When the candidate's own entry leaves, or nothing where none counts.
+local function own(log, id)
+  local score = log.used > 0 and redis.call('ZSCORE', log.key, id)
+  if score and tonumber(score) > tonumber(log.expired) then
+    return tonumber(score) + log.window
   end
-  local score = redis.call('ZSCORE', log.key, id)
-  return score and tonumber(score) > tonumber(log.expired)
 end
 
 -- When the nth of the entries that count leaves, the oldest being the 0th.
@@ -102,17 +103,30 @@ local function resets(log, limit, full)
   return limit > 0 and leaves(log, log.used - limit) or 0
 end
 
+-- When a held entry will have lapsed, and when there is room again after that,
+-- if there is a time between the two.
+local function lapse(log, limit, lapses)
+  if not lapses or log.used <= limit then
+    return 0, 0
+  end
+  local returns = limit > 0 and leaves(log, log.used - limit) or 0
+  if returns > 0 and returns <= lapses then
+    return 0, 0
+  end
+  return lapses, returns
+end
+
 local result = {}
-local arg = #KEYS + 2
+local arg = #KEYS + 1
 
 local function judge()
-  local id, n = ARGV[arg], tonumber(ARGV[arg + 1])
-  arg = arg + 2
+  local id, reserve, n = ARGV[arg], ARGV[arg + 1] == 'reserve', tonumber(ARGV[arg + 2])
+  arg = arg + 3
   local caps, admitted = {}, true
   for i = 1, n do
     local log, limit = logs[tonumber(ARGV[arg])], tonumber(ARGV[arg + 1])
     arg = arg + 2
-    local held = holds(log, id)
+    local held = own(log, id)
     caps[i] = {log = log, limit = limit, held = held, full = not held and log.used >= limit}
     admitted = admitted and not caps[i].full
   end
@@ -128,6 +142,7 @@ local function judge()
     result[#result + 1] = cap.log.used
     result[#result + 1] = cap.full and 1 or 0
     result[#result + 1] = resets(cap.log, cap.limit, cap.full)
+    result[#result + 1], result[#result + 2] = lapse(cap.log, cap.limit, cap.held)
   end
 end
 

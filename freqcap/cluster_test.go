@@ -33,7 +33,7 @@ func TestClusterKeepsAUsersKeysTogether(t *testing.T) {
 		}}
 	}
 	for _, used := range []int{1, 1} {
-		for i, a := range l.Judge(context.Background(), asks, true) {
+		for i, a := range l.Judge(context.Background(), asks) {
 			if a.Err != nil || !a.Admitted || a.Caps[0].Used != used || a.Caps[2].Used != used {
 				t.Fatalf("user %q: %+v", asks[i].User, a)
 			}
@@ -62,14 +62,14 @@ func TestAMasterThatIsGone(t *testing.T) {
 	for i := range asks {
 		asks[i] = sendgate.CapAsk{User: sendgate.UserID(fmt.Sprint("u", i)), NotificationID: "n", Caps: []sendgate.BoundCap{capOf(time.Hour, 5)}}
 	}
-	for i, a := range b.Judge(context.Background(), asks, true) {
+	for i, a := range b.Judge(context.Background(), asks) {
 		if a.Err != nil {
 			t.Fatalf("ask %d: %v", i, a.Err)
 		}
 	}
 	gone := nodes.Masters()[1]
 	gone.Kill()
-	for i, a := range b.Judge(context.Background(), asks, true) {
+	for i, a := range b.Judge(context.Background(), asks) {
 		key := b.key(asks[i].User, asks[i].Caps[0])
 		node, err := client.(*redis.ClusterClient).MasterForKey(context.Background(), key)
 		if err != nil {

@@ -114,7 +114,7 @@ func TestALostReplyIsNotSentAgainAndCostsOneSlot(t *testing.T) {
 			b.charge("u", "warm", capOf(time.Hour, 1, "channel", "push"))
 			before := scriptRuns(t, client)
 			armed.Store(true)
-			if a := b.Judge(context.Background(), asksOf("u", 1, two), true)[0]; a.Err == nil || a.Admitted {
+			if a := b.Judge(context.Background(), asksOf("u", 1, two))[0]; a.Err == nil || a.Admitted {
 				t.Fatalf("the answer was not lost: %+v", a)
 			}
 			if runs := scriptRuns(t, client) - before; runs != 1 {
@@ -124,7 +124,7 @@ func TestALostReplyIsNotSentAgainAndCostsOneSlot(t *testing.T) {
 				t.Fatalf("the script has not run: %d entries", n)
 			}
 			for range 3 {
-				if a := b.Judge(context.Background(), asksOf("u", 1, two), true)[0]; !a.Admitted || a.Caps[0].Used != 1 {
+				if a := b.Judge(context.Background(), asksOf("u", 1, two))[0]; !a.Admitted || a.Caps[0].Used != 1 {
 					t.Errorf("asked again: %+v", a)
 				}
 			}
@@ -154,14 +154,14 @@ func testFlushedScriptsUnderLoad(t *testing.T, client redis.UniversalClient) {
 		workers.Go(func() {
 			mine, shared := sendgate.UserID(fmt.Sprint("u", w)), sendgate.UserID("shared")
 			asks := append(asksOf(mine, each, capOf(time.Hour, limit)), asksOf(shared, each, capOf(time.Hour, limit))...)
-			for i, a := range b.Judge(context.Background(), asks, true) {
+			for i, a := range b.Judge(context.Background(), asks) {
 				if a.Err != nil || a.Admitted != (i%each < limit) && i < each {
 					t.Errorf("worker %d, ask %d: %+v", w, i, a)
 					return
 				}
 			}
 			for i := range 50 {
-				if a := b.Judge(context.Background(), asksOf(mine, 1+i%3, capOf(time.Hour, limit)), true)[0]; !a.Admitted || a.Err != nil {
+				if a := b.Judge(context.Background(), asksOf(mine, 1+i%3, capOf(time.Hour, limit)))[0]; !a.Admitted || a.Err != nil {
 					t.Errorf("worker %d, single %d: %+v", w, i, a)
 				}
 			}
@@ -195,7 +195,7 @@ func TestARedisThatIsFull(t *testing.T) {
 	}
 	set("1")
 	for i := range 15 {
-		a := b.Judge(ctx, asksOf("u", 3, two, capOf(time.Minute, 5, "channel", "push")), true)
+		a := b.Judge(ctx, asksOf("u", 3, two, capOf(time.Minute, 5, "channel", "push")))
 		if a[0].Err == nil || a[0].Admitted || !redisconn.Answered(a[0].Err) {
 			t.Fatalf("ask %d: %+v", i, a[0])
 		}
@@ -226,7 +226,7 @@ func testAnErrorOfOneUserHarmsNoOther(t *testing.T, client redis.UniversalClient
 	// not meet the error, and yet must not be given what is not theirs.
 	asks := append(asksOf("good", 60, many, other), asksOf("bad", 40, many, other)...)
 	asks = append(append(asks, asksOf("bad", 70, many)...), asksOf("late", 60, many, other)...)
-	for i, a := range b.Judge(context.Background(), asks, true) {
+	for i, a := range b.Judge(context.Background(), asks) {
 		if bad := asks[i].User == "bad"; (a.Err != nil) != bad || a.Admitted == bad {
 			t.Fatalf("ask %d of %s: %+v", i, asks[i].User, a)
 		}
@@ -242,7 +242,7 @@ func TestAnEndedContextSendsNothing(t *testing.T) {
 	b := onRedisClock(t, client)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	for i, a := range b.Judge(ctx, asksOf("u", 300, capOf(time.Minute, 1000)), true) {
+	for i, a := range b.Judge(ctx, asksOf("u", 300, capOf(time.Minute, 1000))) {
 		if !errors.Is(a.Err, context.Canceled) || a.Admitted {
 			t.Fatalf("ask %d: %+v", i, a)
 		}

@@ -36,16 +36,16 @@ func New(client redis.UniversalClient, space *keyspace.Space, g *guard.Guard) *L
 }
 
 // Judge answers every ask, in order; asks of one user are judged in that order
-// too, each seeing what those before it have taken. With reserve, an admitted
-// ask has a slot under each of its caps; without, nothing is charged and each
-// ask is judged as if it were alone. An ask without caps is admitted.
+// too, each seeing what those before it have taken. An admitted ask has a slot
+// under each of its caps, unless it only looked. An ask without caps is
+// admitted.
 //
 // Long lists, of more than about a hundred caps, take several calls, one after
 // the other, each within the guard's time limit. Once a call got no answer, or the context
 // has ended, nothing more is sent, and the asks still open are answered with an
 // error. So is an ask that Redis refuses, for example because it is out of
 // memory, and with it the user's later ones.
-func (l *Limiter) Judge(ctx context.Context, asks []sendgate.CapAsk, reserve bool) []sendgate.CapAnswer {
+func (l *Limiter) Judge(ctx context.Context, asks []sendgate.CapAsk) []sendgate.CapAnswer {
 	answers := make([]sendgate.CapAnswer, len(asks))
 	open := byUser(l.candidates(asks, answers))
 	var lost error // why nothing more is sent
@@ -63,7 +63,7 @@ func (l *Limiter) Judge(ctx context.Context, asks []sendgate.CapAsk, reserve boo
 			send = units[1:]
 		}
 		if lost == nil && len(send) > 0 {
-			lost = l.call(ctx, send, reserve)
+			lost = l.call(ctx, send)
 		}
 		for i := range units {
 			units[i].settle(lost, answers)

@@ -38,8 +38,22 @@ func (o oracle) judge(now int64, ask sendgate.CapAsk, logs []string, reserve boo
 		if below > 0 {
 			s.ResetsAt = instant(o.firstBelow(now, logs[i], c, below))
 		}
+		if held[i] && s.Used > c.Limit {
+			o.lapse(now, logs[i], ask.NotificationID, c, s)
+		}
 	}
 	return a
+}
+
+// lapse tells when a held slot lapses and when there is room again, if there
+// is a time between the two.
+func (o oracle) lapse(now int64, log, id string, c sendgate.BoundCap, s *sendgate.CapState) {
+	lapses := o[log][id] + c.Window.Milliseconds()
+	if c.Limit == 0 {
+		s.LapsesAt = instant(lapses)
+	} else if returns := o.firstBelow(now, log, c, c.Limit); returns > lapses {
+		s.LapsesAt, s.ReturnsAt = instant(lapses), instant(returns)
+	}
 }
 
 func (o oracle) used(now int64, log string, c sendgate.BoundCap) (n int) {

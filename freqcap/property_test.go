@@ -58,7 +58,10 @@ func history(t *testing.T, r *rapid.T, client redis.UniversalClient) {
 			want = append(want, model.judge(now, ask, logs, reserve))
 		}
 		told = append(told, fmt.Sprintf("at %d, reserve %t: %+v", now, reserve, asks))
-		got := b.Judge(context.Background(), asks, reserve)
+		for i := range asks {
+			asks[i].Look = !reserve
+		}
+		got := b.Judge(context.Background(), asks)
 		if diff := cmp.Diff(want, got); diff != "" {
 			r.Fatalf("%s\n(-want +got):\n%s", strings.Join(told, "\n"), diff)
 		}

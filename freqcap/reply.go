@@ -24,7 +24,7 @@ func readReply(reply any, asked []candidate) ([]sendgate.CapAnswer, error) {
 	}
 	answers := make([]sendgate.CapAnswer, len(asked))
 	for i, c := range asked {
-		size := 1 + 3*len(c.ask.Caps)
+		size := 1 + capNumbers*len(c.ask.Caps)
 		if len(list) < size {
 			return nil, fmt.Errorf("%w: it ends early", errReply)
 		}
@@ -39,28 +39,42 @@ func readReply(reply any, asked []candidate) ([]sendgate.CapAnswer, error) {
 	return answers, nil
 }
 
+// capNumbers is how many numbers the script says of each cap.
+const capNumbers = 5
+
 // readAnswer reads the numbers of one candidate: whether it was admitted, and
-// three for each of its caps. It tells whether they make sense.
+// capNumbers for each of its caps. It tells whether they make sense.
 func readAnswer(list []any, caps []sendgate.BoundCap, a *sendgate.CapAnswer) bool {
 	full := false
 	a.Caps = make([]sendgate.CapState, len(caps))
 	for i := range caps {
-		used, okUsed := numberUpTo(list[1+3*i], math.MaxInt32)
-		flag, okFlag := numberUpTo(list[2+3*i], 1)
-		at, okAt := numberUpTo(list[3+3*i], latestMillis)
-		if !okUsed || !okFlag || !okAt {
+		n := list[1+capNumbers*i:]
+		used, okUsed := numberUpTo(n[0], math.MaxInt32)
+		flag, okFlag := numberUpTo(n[1], 1)
+		resets, okResets := instantOf(n[2])
+		lapses, okLapses := instantOf(n[3])
+		returns, okReturns := instantOf(n[4])
+		if !okUsed || !okFlag || !okResets || !okLapses || !okReturns {
 			return false
 		}
 		s := &a.Caps[i]
-		s.Cap, s.Used, s.Full = caps[i].Cap, int(used), flag == 1
-		if at > 0 {
-			s.ResetsAt = time.UnixMilli(at).UTC()
+		*s = sendgate.CapState{
+			Cap: caps[i].Cap, Used: int(used), Full: flag == 1, ResetsAt: resets, LapsesAt: lapses, ReturnsAt: returns,
 		}
 		full = full || s.Full
 	}
 	admitted, ok := numberUpTo(list[0], 1)
 	a.Admitted = admitted == 1
 	return ok && a.Admitted == !full
+}
+
+// instantOf reads an instant in milliseconds; 0 is none.
+func instantOf(v any) (at time.Time, ok bool) {
+	millis, ok := numberUpTo(v, latestMillis)
+	if ok && millis > 0 {
+		at = time.UnixMilli(millis).UTC()
+	}
+	return at, ok
 }
 
 // numberUpTo reads a whole number from 0 to most.

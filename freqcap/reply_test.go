@@ -32,13 +32,13 @@ func numbers(list ...int64) any {
 }
 
 func TestReadReply(t *testing.T) {
-	got, err := readReply(numbers(1, 3, 0, 1500, 0, 2, 1, 0, 0, 0, 0), askedFor(1, 2))
+	got, err := readReply(numbers(1, 3, 0, 1500, 2000, 2500, 0, 2, 1, 0, 0, 0, 0, 0, 0, 0, 0), askedFor(1, 2))
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := []sendgate.CapAnswer{
 		{Admitted: true, Caps: []sendgate.CapState{
-			{Cap: sendgate.Cap{Window: time.Minute}, Used: 3, ResetsAt: time.UnixMilli(1500).UTC()},
+			{Cap: sendgate.Cap{Window: time.Minute}, Used: 3, ResetsAt: time.UnixMilli(1500).UTC(), LapsesAt: time.UnixMilli(2000).UTC(), ReturnsAt: time.UnixMilli(2500).UTC()},
 		}},
 		{Caps: []sendgate.CapState{
 			{Cap: sendgate.Cap{Window: time.Minute}, Used: 2, Full: true}, {Cap: sendgate.Cap{Window: time.Minute, Limit: 1}},
@@ -56,17 +56,17 @@ func TestOddRepliesAreErrors(t *testing.T) {
 		"a number":             int64(1),
 		"an empty list":        []any{},
 		"too short":            numbers(1, 1, 0),
-		"too long":             numbers(1, 1, 0, 5, 1),
-		"a string inside":      []any{int64(1), "1", int64(0), int64(5)},
-		"nothing inside":       []any{int64(1), nil, int64(0), int64(5)},
-		"a list inside":        []any{int64(1), []any{int64(1)}, int64(0), int64(5)},
-		"a negative count":     numbers(1, -1, 0, 5),
-		"half an admission":    numbers(2, 1, 0, 5),
-		"half full":            numbers(0, 1, 2, 5),
-		"admitted while full":  numbers(1, 1, 1, 5),
-		"denied with room":     numbers(0, 1, 0, 5),
-		"an instant too late":  numbers(1, 1, 0, latestMillis+1),
-		"an instant too early": numbers(1, 1, 0, -1),
+		"too long":             numbers(1, 1, 0, 5, 0, 0, 1),
+		"a string inside":      []any{int64(1), "1", int64(0), int64(5), int64(0), int64(0)},
+		"nothing inside":       []any{int64(1), nil, int64(0), int64(5), int64(0), int64(0)},
+		"a list inside":        []any{int64(1), []any{int64(1)}, int64(0), int64(5), int64(0), int64(0)},
+		"a negative count":     numbers(1, -1, 0, 5, 0, 0),
+		"half an admission":    numbers(2, 1, 0, 5, 0, 0),
+		"half full":            numbers(0, 1, 2, 5, 0, 0),
+		"admitted while full":  numbers(1, 1, 1, 5, 0, 0),
+		"denied with room":     numbers(0, 1, 0, 5, 0, 0),
+		"an instant too late":  numbers(1, 1, 0, latestMillis+1, 0, 0),
+		"an instant too early": numbers(1, 1, 0, -1, 0, 0),
 	} {
 		if got, err := readReply(reply, askedFor(1)); !errors.Is(err, errReply) || got != nil {
 			t.Errorf("%s: %v, %v", name, got, err)

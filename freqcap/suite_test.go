@@ -67,7 +67,7 @@ func (b *rig) at(user sendgate.UserID, millis int64) {
 // judge asks for one answer, which must not be an error.
 func (b *rig) judge(user sendgate.UserID, id string, reserve bool, caps ...sendgate.BoundCap) sendgate.CapAnswer {
 	b.t.Helper()
-	a := b.Judge(context.Background(), []sendgate.CapAsk{{User: user, NotificationID: id, Caps: caps}}, reserve)[0]
+	a := b.Judge(context.Background(), []sendgate.CapAsk{{User: user, NotificationID: id, Caps: caps, Look: !reserve}})[0]
 	if a.Err != nil {
 		b.t.Fatalf("%s of %s: %v", id, user, a.Err)
 	}
@@ -106,3 +106,11 @@ func capOf(window time.Duration, limit int, by ...string) sendgate.BoundCap {
 }
 
 func instant(millis int64) time.Time { return time.UnixMilli(millis).UTC() }
+
+// looking makes asks that only look.
+func looking(asks []sendgate.CapAsk) []sendgate.CapAsk {
+	for i := range asks {
+		asks[i].Look = true
+	}
+	return asks
+}

@@ -91,7 +91,7 @@ func TestMemoryComesBack(t *testing.T) {
 		asks[i] = sendgate.CapAsk{User: sendgate.UserID(fmt.Sprint("u", i)), NotificationID: "n",
 			Caps: []sendgate.BoundCap{capOf(time.Second, 1), capOf(time.Second, 2, "channel", "push")}}
 	}
-	for i, a := range b.Judge(context.Background(), asks, true) {
+	for i, a := range b.Judge(context.Background(), asks) {
 		if a.Err != nil || !a.Admitted {
 			t.Fatalf("user %d: %+v", i, a)
 		}

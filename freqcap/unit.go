@@ -71,11 +71,15 @@ func unitsOf(list []candidate) []unit {
 
 // command is the Redis command that has the script judge the unit. It is laid
 // out as the head of charge.lua says.
-func (u *unit) command(reserve bool, name, script string) []any {
+func (u *unit) command(name, script string) []any {
 	number := make(map[string]int) // of a key among the keys, from 1
 	var keys, windows, rest []any
 	for _, c := range u.candidates {
-		rest = append(rest, c.ask.NotificationID, len(c.counters))
+		mode := "reserve"
+		if c.ask.Look {
+			mode = "look"
+		}
+		rest = append(rest, c.ask.NotificationID, mode, len(c.counters))
 		for i, k := range c.counters {
 			if number[k.key] == 0 {
 				keys, windows = append(keys, k.key), append(windows, k.window)
@@ -84,11 +88,7 @@ func (u *unit) command(reserve bool, name, script string) []any {
 			rest = append(rest, number[k.key], c.ask.Caps[i].Limit)
 		}
 	}
-	mode := "look"
-	if reserve {
-		mode = "reserve"
-	}
-	return slices.Concat([]any{name, script, len(keys)}, keys, []any{mode}, windows, rest)
+	return slices.Concat([]any{name, script, len(keys)}, keys, windows, rest)
 }
 
 // settle hands a unit's answers out. lost is why it was not put to Redis, if it

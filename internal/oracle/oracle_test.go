@@ -17,10 +17,11 @@ import (
 	"github.com/sendgate/sendgate/internal/oracle"
 )
 
-// How many histories there are, in all and with -short, and how many of them
-// share a world.
+// How many histories there are, in all, under the race detector, which makes
+// them ten times as slow, and with -short; and how many of them share a world.
 const (
 	histories      = 10_000
+	raceHistories  = 1_000
 	shortHistories = 500
 	perWorld       = 125
 )
@@ -62,10 +63,13 @@ func (t *tally) add(saw map[string]int) {
 // verdict, reason, instant, count, document and refusal to be the oracle's.
 func TestHistories(t *testing.T) {
 	// Ten thousand histories make much garbage and keep nothing.
-	defer debug.SetGCPercent(debug.SetGCPercent(800))
+	defer debug.SetGCPercent(debug.SetGCPercent(400))
 	worlds := histories / perWorld
-	if testing.Short() {
+	switch {
+	case testing.Short():
 		worlds = shortHistories / perWorld
+	case underRace:
+		worlds = raceHistories / perWorld
 	}
 	all := tally{seen: map[string]int{}}
 	passed := t.Run("all", func(t *testing.T) {
