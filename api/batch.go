@@ -1,6 +1,8 @@
 package api
 
 import (
+	"unicode/utf8"
+
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/sendgate/sendgate"
@@ -54,9 +56,10 @@ type batch struct {
 // parseBatch reads a batch. The error is of the body as a whole.
 func parseBatch(data []byte) (*batch, error) {
 	var body batchBody
-	// A member given twice within an item is the item's own mistake; one of
-	// the batch is refused by the member.
-	if err := decode(data, &body, jsontext.AllowDuplicateNames(true)); err != nil {
+	// A member given twice within an item, or half a surrogate pair escaped in
+	// it, is the item's own mistake; a member of the batch given twice is
+	// refused by the member. Bytes that are not UTF-8 make no JSON at all.
+	if err := decode(data, &body, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(utf8.Valid(data))); err != nil {
 		return nil, err
 	}
 	items := body.Checks.value

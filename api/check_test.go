@@ -265,3 +265,17 @@ func TestMembersComeInOrder(t *testing.T) {
 		t.Errorf("%+v %v", p, err)
 	}
 }
+
+// An item with half a surrogate pair, which is JSON but names nobody, fails
+// alone; bytes that are not UTF-8 make no JSON at all.
+func TestABatchItemWithALoneSurrogateFailsAlone(t *testing.T) {
+	st := newStack(t)
+	good := `{"notification_id":"n","user_id":"u","topic":"promotions","channel":"push"}`
+	bad := strings.Replace(good, `"u"`, `"\ud800"`, 1)
+	a := st.do(http.MethodPost, "/v1/check/batch", `{"checks":[`+good+`,`+bad+`,`+good+`]}`)
+	text := string(a.body)
+	if a.status != http.StatusOK || strings.Count(text, `"verdict":"allow"`) != 2 || !strings.Contains(text, `{"error":{"code":"malformed_json","field":"user_id"`) {
+		t.Errorf("%d %s", a.status, text)
+	}
+	st.do(http.MethodPost, "/v1/check/batch", `{"checks":[`+good+`,`+strings.Replace(good, "n", "\xff", 1)+`]}`).refused(400, sendgate.CodeMalformedJSON, "checks[1]")
+}

@@ -145,8 +145,9 @@ func kindOf(t reflect.Type) string {
 		return "an array"
 	case reflect.Map, reflect.Struct:
 		return "an object"
+	default:
+		return "of another type"
 	}
-	return "of another type"
 }
 
 // arrays are the members whose elements are numbered in a field's path. A

@@ -64,15 +64,15 @@ type problem struct {
 
 func (p *problem) code() sendgate.Code { return p.Code }
 
-// headerFault is a header that cannot be read, as opposed to one that can and
+// headerError is a header that cannot be read, as opposed to one that can and
 // is wrong: malformed, where the same code is otherwise unprocessable.
-type headerFault struct{ err *sendgate.Error }
+type headerError struct{ err *sendgate.Error }
 
-func (f *headerFault) Error() string { return f.err.Error() }
-func (f *headerFault) Unwrap() error { return f.err }
+func (f *headerError) Error() string { return f.err.Error() }
+func (f *headerError) Unwrap() error { return f.err }
 
 func malformedHeader(name, format string, args ...any) error {
-	return &headerFault{sendgate.Errorf(sendgate.CodeInvalidField, name, format, args...)}
+	return &headerError{sendgate.Errorf(sendgate.CodeInvalidField, name, format, args...)}
 }
 
 // faultsOf lists the refusals in an error, at least one. What was underneath
@@ -106,7 +106,7 @@ func problemOf(err error) *problem {
 	if len(faults) > 1 {
 		p.Errors = faults
 	}
-	if errors.As(err, new(*headerFault)) {
+	if errors.As(err, new(*headerError)) {
 		p.Status = http.StatusBadRequest
 	}
 	return p

@@ -69,7 +69,7 @@ func TestAnIDInThePathIsRefused(t *testing.T) {
 	}
 	// A server that is handed an escape which net/http would not let through.
 	for _, id := range []string{"%zz", "%4", "%"} {
-		req, err := http.NewRequest("GET", "http://x/", nil)
+		req, err := http.NewRequest(http.MethodGet, "http://x/", nil)
 		if err != nil {
 			t.Fatal(err)
 		}

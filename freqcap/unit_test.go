@@ -25,8 +25,8 @@ func TestUnitsKeepEachUsersOrder(t *testing.T) {
 		}
 		sorted, seen := byUser(list), 0
 		last := make(map[sendgate.UserID]int)
-		for n := 0; len(sorted) > 0; sorted = sorted[n:] {
-			n = fitting(sorted)
+		for len(sorted) > 0 {
+			n := fitting(sorted)
 			inCall, sum := make(map[sendgate.UserID]bool), 0
 			for _, u := range unitsOf(sorted[:n]) {
 				if inCall[u.user] {
@@ -45,6 +45,7 @@ func TestUnitsKeepEachUsersOrder(t *testing.T) {
 			if sum > maxCaps && n > 1 {
 				r.Fatalf("%d caps in one call", sum)
 			}
+			sorted = sorted[n:]
 		}
 		if seen != len(asks) {
 			r.Fatalf("%d asks became %d", len(asks), seen)

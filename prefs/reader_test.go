@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -22,7 +23,7 @@ func TestReadFillsTheCache(t *testing.T) {
 		r.read(t, "nobody", 0) // a user without a record is cached too
 	}
 	want := []prefs.CacheOutcome{prefs.CacheHit, prefs.CacheMiss, prefs.CacheHit, prefs.CacheHit, prefs.CacheHit, prefs.CacheHit}
-	if fmt.Sprint(r.outcomes) != fmt.Sprint(want) {
+	if !slices.Equal(r.outcomes, want) {
 		t.Errorf("outcomes %v, not %v", r.outcomes, want)
 	}
 	for _, user := range []sendgate.UserID{"u", "nobody"} {

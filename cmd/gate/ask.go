@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/oklog/ulid/v2"
 )
@@ -81,31 +80,10 @@ func (c explainCmd) Run(ctx context.Context, s streams) error {
 	return c.ask(ctx, s, "/v1/explain", body)
 }
 
-// validate refuses texts that are not UTF-8, which JSON would repair, so that
-// the gate would be asked for somebody else.
-func (b checkBody) validate() error {
-	texts := map[string]string{
-		"user": b.UserID, "id": b.NotificationID, "topic": b.Topic, "channel": b.Channel, "campaign": b.CampaignID,
-		"sender": b.SenderID, "creative": b.CreativeID, "household": b.HouseholdID, "device": b.DeviceID,
-	}
-	for name, value := range b.Attributes {
-		texts["attribute"] += name + value
-	}
-	for flag, text := range texts {
-		if !utf8.ValidString(text) {
-			return fmt.Errorf("--%s is not valid UTF-8", flag)
-		}
-	}
-	return nil
-}
-
 // ask posts a body to a gate and prints the answer.
 func (a asking) ask(ctx context.Context, s streams, path string, body checkBody) error {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
-	if err := body.validate(); err != nil {
-		return err
-	}
 	data, err := json.Marshal(body)
 	if err != nil {
 		return err

@@ -101,6 +101,8 @@ func TestAsk(t *testing.T) {
 	}{
 		{[]string{"check", "--user", "u", "--topic", "nonesuch", "--channel", "push"}, "unknown_topic: topic: "},
 		{[]string{"explain", "--user", "u", "--topic", "promotions", "--channel", "push", "--at", "noon"}, ": at: "},
+		{[]string{"check", "--user=u\xff", "--topic", "promotions", "--channel", "push"}, "is not valid UTF-8"},
+		{[]string{"check", "--user=u", "--id=n\xfe", "--topic", "promotions", "--channel", "push"}, "is not valid UTF-8"},
 	} {
 		if _, err := ask(c.args...); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v: %v", c.args, err)

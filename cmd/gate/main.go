@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"runtime/debug"
 	"syscall"
+	"unicode/utf8"
 
 	"github.com/alecthomas/kong"
 )
@@ -31,8 +32,9 @@ type streams struct{ out, err io.Writer }
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, os.Args[1:], streams{os.Stdout, os.Stderr}); err != nil {
+	err := run(ctx, os.Args[1:], streams{os.Stdout, os.Stderr})
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "gate:", err)
 		os.Exit(1)
 	}
@@ -47,6 +49,11 @@ func run(ctx context.Context, args []string, s streams) error {
 		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(s))
 	if err != nil {
 		return err
+	}
+	for _, arg := range args {
+		if !utf8.ValidString(arg) { // the parser would repair it, and ask about somebody else
+			return fmt.Errorf("argument %q is not valid UTF-8", arg)
+		}
 	}
 	parsed, err := parser.Parse(args)
 	if exited { // help was printed

@@ -65,7 +65,8 @@ func start(t *testing.T, args ...string) *process {
 		t.Fatalf("the gate ended: %v\n%s", err, p.stderr.String())
 	}
 	go func() { _, _ = io.Copy(io.Discard, p.stdout) }()
-	p.url = strings.TrimSpace(line[strings.Index(line, "http://"):])
+	_, addr, _ := strings.Cut(line, "http://")
+	p.url = "http://" + strings.TrimSpace(addr)
 	p.until("ready", func() bool { status, _ := p.get("/readyz"); return status == http.StatusOK })
 	return p
 }
@@ -98,7 +99,7 @@ func (p *process) until(what string, holds func() bool) {
 }
 
 func (p *process) get(path string) (status int, body string) {
-	response, err := http.Get(p.url + path) //nolint:noctx // of a test, to a process of its own
+	response, err := http.Get(p.url + path)
 	if err != nil {
 		return 0, err.Error()
 	}

@@ -3,6 +3,7 @@ package redistest_test
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -28,7 +29,7 @@ func TestStartGivesAnEmptyRedis(t *testing.T) {
 	if err := first.Client().Set(ctx, "k", "v", 0).Err(); err != nil {
 		t.Fatal(err)
 	}
-	if err := second.Client().Get(ctx, "k").Err(); err != redis.Nil {
+	if err := second.Client().Get(ctx, "k").Err(); !errors.Is(err, redis.Nil) {
 		t.Fatalf("the second Redis holds the first one's key: %v", err)
 	}
 }
@@ -114,7 +115,7 @@ func TestChild(t *testing.T) {
 	if os.Getenv(asChild) == "" {
 		return // only of use when run by the test below
 	}
-	fmt.Println("addr " + redistest.Start(t).Addr())
+	fmt.Fprintln(os.Stdout, "addr "+redistest.Start(t).Addr())
 	select {}
 }
 
