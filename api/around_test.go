@@ -219,7 +219,7 @@ func TestAPanicIsAProblem(t *testing.T) {
 	if len(lines) != 3 {
 		t.Fatalf("%d lines", len(lines))
 	}
-	for i, cause := range []string{"panic: string", "panic: assignment to entry in nil map", "panic: string"} {
+	for i, cause := range []string{"panic: string", "panic: runtime error: invalid memory address or nil pointer dereference", "panic: string"} {
 		if l := lines[i]; l["level"] != "ERROR" || l["cause"] != cause || !strings.Contains(l["stack"].(string), "around_test.go") || l["status"] != 500.0 {
 			t.Errorf("%v", l)
 		}
