@@ -39,9 +39,9 @@ func NewCarrier(store interface {
 }
 
 // Carry announces a user's state as it is in the store now, and then logs the
-// changes that are pending there. What was announced is never older than what
-// was logged, so that a logged change has been announced.
-func (c *Carrier) Carry(ctx context.Context, user sendgate.UserID) error {
+// changes that are pending there, from a revision on. What was announced is
+// never older than what was logged, so that a logged change has been announced.
+func (c *Carrier) Carry(ctx context.Context, user sendgate.UserID, from int64) error {
 	readAt, err := c.announcer.Clock(ctx, user)
 	if err != nil {
 		return fmt.Errorf("read the clock of Redis: %w", err)
@@ -58,6 +58,9 @@ func (c *Carrier) Carry(ctx context.Context, user sendgate.UserID) error {
 		return fmt.Errorf("announce: %w", err)
 	}
 	for _, change := range r.Pending {
+		if change.Revision < from {
+			continue
+		}
 		if err := c.store.AppendChange(ctx, user, change); err != nil {
 			return fmt.Errorf("log the change: %w", err)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 	"github.com/oklog/ulid/v2"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/sendgate/sendgate"
 )
@@ -163,7 +164,7 @@ func (s *Service) change(ctx context.Context, user sendgate.UserID, ifRevision *
 		return nil, err
 	}
 	epoch := s.overlay.Epoch()
-	r, err := s.write(ctx, user, ifRevision, meta, edit)
+	r, made, err := s.write(ctx, user, ifRevision, meta, edit)
 	if err != nil {
 		return nil, err
 	}
@@ -173,7 +174,7 @@ func (s *Service) change(ctx context.Context, user sendgate.UserID, ifRevision *
 	if len(r.Pending) > 0 {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), carryLimit)
 		defer cancel()
-		if err := s.carrier.Carry(ctx, user); err != nil {
+		if err := s.carrier.Carry(ctx, user, made); err != nil {
 			s.log.Warn("a change did not get through at once; the sweep will carry it on", "error", err)
 		}
 	}
@@ -183,18 +184,19 @@ func (s *Service) change(ctx context.Context, user sendgate.UserID, ifRevision *
 // write repeats a conditional write until it is known to have been made, or
 // known not to be. Every attempt carries the same change id: if an answer was
 // lost, or the write lands late, the record says so when it is read again, and
-// the edit is made once.
-func (s *Service) write(ctx context.Context, user sendgate.UserID, ifRevision *int64, meta Meta, edit func(*Record) ([]Diff, error)) (*Record, error) {
+// the edit is made once. made is the revision that the edit led to, or 0 where
+// it changed nothing.
+func (s *Service) write(ctx context.Context, user sendgate.UserID, ifRevision *int64, meta Meta, edit func(*Record) ([]Diff, error)) (_ *Record, made int64, _ error) {
 	ctx, cancel := context.WithTimeout(ctx, writeLimit)
 	defer cancel()
 	if err := s.edits.take(ctx, user); err != nil {
-		return nil, unavailable(err)
+		return nil, 0, unavailable(err)
 	}
 	defer s.edits.give(user)
 	change := Change{ID: ulid.Make().String(), Meta: meta}
 	r, err := backoff.Retry(ctx, func() (*Record, error) {
 		r, err := s.store.Get(ctx, user)
-		if err != nil || madeAlready(r, change.ID) {
+		if err != nil || madeAt(r, change.ID) > 0 {
 			return r, err
 		}
 		return s.attempt(ctx, r, ifRevision, change, edit)
@@ -202,9 +204,9 @@ func (s *Service) write(ctx context.Context, user sendgate.UserID, ifRevision *i
 		InitialInterval: time.Millisecond, MaxInterval: 50 * time.Millisecond, Multiplier: 1.5, RandomizationFactor: 0.5,
 	}))
 	if err != nil {
-		return nil, unavailable(err)
+		return nil, 0, unavailable(err)
 	}
-	return r, nil
+	return r, madeAt(r, change.ID), nil
 }
 
 // attempt edits a record as it was read and writes it. An error that is not
@@ -240,14 +242,17 @@ func (s *Service) fit(ctx context.Context, r *Record) error {
 		return nil
 	}
 	earlier := r.Pending[:len(r.Pending)-1]
+	var logging errgroup.Group
+	logging.SetLimit(sweepWorkers)
 	for i, c := range earlier {
 		if c.What == nil {
 			continue
 		}
-		if err := s.store.AppendChange(ctx, r.User, c); err != nil {
-			return err
-		}
+		logging.Go(func() error { return s.store.AppendChange(ctx, r.User, c) })
 		earlier[i] = Change{ID: c.ID, Revision: c.Revision, At: c.At}
+	}
+	if err := logging.Wait(); err != nil {
+		return err
 	}
 	if err := checkSize(r); err != nil {
 		return backoff.Permanent(err)
@@ -266,15 +271,15 @@ func checkSize(r *Record) error {
 	return nil
 }
 
-// madeAlready tells whether an edit stands in a record. Pending changes stay
-// there for longer than any edit takes.
-func madeAlready(r *Record, changeID string) bool {
+// madeAt is the revision that an edit led to, if it stands in a record, and 0
+// otherwise. Pending changes stay there for longer than any edit takes.
+func madeAt(r *Record, changeID string) int64 {
 	for _, c := range r.Pending {
 		if c.ID == changeID {
-			return true
+			return c.Revision
 		}
 	}
-	return false
+	return 0
 }
 
 // mergeChanges puts logged and pending changes in one list by revision; many

@@ -159,7 +159,7 @@ func (s *Sweeper) sweepOne(ctx context.Context, user sendgate.UserID, fresh bool
 		return err
 	}
 	if due || !through {
-		if err := s.carrier.Carry(ctx, user); err != nil {
+		if err := s.carrier.Carry(ctx, user, 0); err != nil {
 			return err
 		}
 	}
