@@ -1,4 +1,4 @@
-// Package dynamostore keeps preferences in DynamoDB: the store of `gate serve`,
+// Package dynamostore keeps preferences in DynamoDB: a store,
 // for any number of processes at a time. It owns the tables, the form of their
 // items, and every call that is made to them.
 //
