@@ -80,7 +80,7 @@ func TestLostAnswer(t *testing.T) {
 			}
 			// What was cut off is carried on, as a sweep does; doing it again does no harm.
 			for range 2 {
-				if err := carrier.Carry(t.Context(), user); err != nil {
+				if err := carrier.Carry(t.Context(), user, 0); err != nil {
 					t.Fatal(err)
 				}
 			}
