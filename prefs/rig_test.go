@@ -147,13 +147,14 @@ func off() *bool { v := false; return &v }
 // around the real thing; nil ones do nothing.
 type faultyStore struct {
 	prefs.Store
-	mu        sync.Mutex
-	beforeGet func(context.Context, sendgate.UserID) error
-	afterGet  func(context.Context, *prefs.Record)
-	beforePut func(*prefs.Record) error
-	afterPut  func(*prefs.Record, error) error
-	append    func(prefs.Change) error
-	gets      int
+	mu           sync.Mutex
+	beforeGet    func(context.Context, sendgate.UserID) error
+	afterGet     func(context.Context, *prefs.Record)
+	beforePut    func(*prefs.Record) error
+	afterPut     func(*prefs.Record, error) error
+	append       func(prefs.Change) error
+	afterPending func(error) error
+	gets         int
 }
 
 func (s *faultyStore) Get(ctx context.Context, user sendgate.UserID) (*prefs.Record, error) {
@@ -201,11 +202,22 @@ func (s *faultyStore) AppendChange(ctx context.Context, user sendgate.UserID, c 
 	return s.Store.AppendChange(ctx, user, c)
 }
 
+func (s *faultyStore) Pending(ctx context.Context, shard int, each func(prefs.PendingEntry) error) error {
+	s.mu.Lock()
+	hook := s.afterPending
+	s.mu.Unlock()
+	err := s.Store.Pending(ctx, shard, each)
+	if hook != nil {
+		err = hook(err)
+	}
+	return err
+}
+
 // set changes the hooks, or takes them away.
 func (s *faultyStore) set(change func(*faultyStore)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.beforeGet, s.afterGet, s.beforePut, s.afterPut, s.append = nil, nil, nil, nil, nil
+	s.beforeGet, s.afterGet, s.beforePut, s.afterPut, s.append, s.afterPending = nil, nil, nil, nil, nil, nil
 	if change != nil {
 		change(s)
 	}

@@ -107,7 +107,7 @@ var errNotListed = errors.New("list pending changes")
 func (s *Sweeper) Sweep(ctx context.Context) error {
 	began := s.now()
 	var oldest time.Duration
-	var failed error
+	var failed, unlisted error // failed is the workers', unlisted this function's
 	var workers errgroup.Group
 	workers.SetLimit(sweepWorkers)
 	pending := map[sendgate.UserID]bool{}
@@ -129,12 +129,15 @@ func (s *Sweeper) Sweep(ctx context.Context) error {
 			return ctx.Err()
 		})
 		if err != nil {
-			failed = errors.Join(errNotListed, err)
+			unlisted = errors.Join(errNotListed, err)
 		}
 	}
 	_ = workers.Wait() // each has noted its own error
 	s.forget(pending)
 	s.observe(oldest)
+	if unlisted != nil {
+		return unlisted
+	}
 	return failed
 }
 

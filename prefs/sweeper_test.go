@@ -224,3 +224,28 @@ func TestPendingBlocksNobodysWayOut(t *testing.T) {
 		t.Errorf("the first change is shown as %+v", cs[0])
 	}
 }
+
+// TestSweepThatCannotListEverything goes on with what it was told of.
+func TestSweepThatCannotListEverything(t *testing.T) {
+	r := newRig(t)
+	r.store.set(func(s *faultyStore) { s.append = func(prefs.Change) error { return errors.New("cut off") } })
+	for i := range 50 {
+		r.put(t, sendgate.UserID(fmt.Sprint("u", i)), "newsletter", "email", off())
+	}
+	r.pass(2 * time.Second)
+	unlisted := errors.New("throttled")
+	r.store.set(func(s *faultyStore) {
+		s.append = func(prefs.Change) error { return errors.New("cut off") }
+		s.afterPending = func(error) error { return unlisted }
+	})
+	if err := r.sweeper.Sweep(t.Context()); !errors.Is(err, unlisted) {
+		t.Errorf("%v", err)
+	}
+	r.store.set(nil)
+	sweep(t, r)
+	for i := range 50 {
+		if logged, err := r.store.Changes(t.Context(), sendgate.UserID(fmt.Sprint("u", i)), 0, 10); err != nil || len(logged) != 1 {
+			t.Errorf("user %d: %d changes in the log, %v", i, len(logged), err)
+		}
+	}
+}
