@@ -18,6 +18,7 @@ import (
 const (
 	writeLimit = 5 * time.Second        // of one edit, until it is durable
 	carryLimit = 250 * time.Millisecond // of carrying a change on within its request
+	logWorkers = 64                     // changes logged at once, to make a record fit
 )
 
 // Overlay is this gate's own knowledge of who changed lately.
@@ -243,7 +244,7 @@ func (s *Service) fit(ctx context.Context, r *Record) error {
 	}
 	earlier := r.Pending[:len(r.Pending)-1]
 	var logging errgroup.Group
-	logging.SetLimit(sweepWorkers)
+	logging.SetLimit(logWorkers)
 	for i, c := range earlier {
 		if c.What == nil {
 			continue

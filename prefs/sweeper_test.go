@@ -189,14 +189,14 @@ func TestSweepWithClocksApart(t *testing.T) {
 func TestPendingBlocksNobodysWayOut(t *testing.T) {
 	r := newRig(t)
 	full := &prefs.Record{User: "u"}
-	long := strings.Repeat("x", 200)
+	long := strings.Repeat("x", prefs.MaxMetaBytes)
 	for size := 0; size < prefs.MaxRecordBytes-1000; {
 		full.Revision++
 		full.Pending = append(full.Pending, prefs.Change{
-			ID: fmt.Sprint(full.Revision), Revision: full.Revision, At: r.clock(), Meta: prefs.Meta{Reason: long},
+			ID: fmt.Sprint(full.Revision), Revision: full.Revision, At: r.clock(), Meta: prefs.Meta{Actor: long, Reason: long},
 			What: []prefs.Diff{{Kind: prefs.DiffPreference, Topic: "newsletter", Channel: "email"}},
 		})
-		if size += 200; full.Revision%20 == 0 {
+		if size += 500; full.Revision%20 == 0 {
 			data, err := prefs.EncodeRecord(full)
 			if err != nil {
 				t.Fatal(err)
