@@ -80,8 +80,8 @@ func (s *Sweeper) Run(ctx context.Context, first func()) {
 		switch {
 		case ctx.Err() != nil:
 			return
-		case errors.Is(err, errNotListed):
-			s.log.Warn("pending changes could not be listed", "error", err)
+		case errors.Is(err, errNotKnown):
+			s.log.Warn("not every pending change could be read", "error", err)
 		default:
 			if err != nil {
 				s.log.Warn("not every pending change could be carried on", "error", err)
@@ -97,8 +97,8 @@ func (s *Sweeper) Run(ctx context.Context, first func()) {
 	}
 }
 
-// errNotListed marks a sweep that did not get to see every pending change.
-var errNotListed = errors.New("list pending changes")
+// errNotKnown marks a sweep that did not get to see every pending change.
+var errNotKnown = errors.New("read pending changes")
 
 // Sweep looks at every record with pending changes once. It carries on what
 // was cut off, and clears what has got through for good. One record that
@@ -122,14 +122,16 @@ func (s *Sweeper) Sweep(ctx context.Context) error {
 				if err := s.sweepOne(ctx, e.User, age >= 0 && age < graceFor); err != nil && !errors.Is(err, ErrConflict) {
 					s.mu.Lock()
 					defer s.mu.Unlock()
-					failed = err
+					if failed == nil || errors.Is(err, errNotKnown) {
+						failed = err
+					}
 				}
 				return nil
 			})
 			return ctx.Err()
 		})
 		if err != nil {
-			unlisted = errors.Join(errNotListed, err)
+			unlisted = errors.Join(errNotKnown, err)
 		}
 	}
 	_ = workers.Wait() // each has noted its own error
@@ -149,8 +151,11 @@ func (s *Sweeper) Sweep(ctx context.Context) error {
 func (s *Sweeper) sweepOne(ctx context.Context, user sendgate.UserID, fresh bool) error {
 	epoch := s.overlay.Epoch()
 	r, err := s.store.Get(ctx, user)
-	if err != nil || len(r.Pending) == 0 {
-		return err
+	switch {
+	case err != nil:
+		return errors.Join(errNotKnown, err)
+	case len(r.Pending) == 0:
+		return nil
 	}
 	s.overlay.ApplySince(sendgate.ConsentOf(user, &r.Preferences), epoch)
 	if fresh {

@@ -1,6 +1,7 @@
 package prefs_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -248,4 +249,29 @@ func TestSweepThatCannotListEverything(t *testing.T) {
 			t.Errorf("user %d: %d changes in the log, %v", i, len(logged), err)
 		}
 	}
+}
+
+// TestASweepThatCouldNotReadIsNotTheFirst has the first sweep of a gate fail to
+// read a pending record: the gate is not told that it knows them all.
+func TestASweepThatCouldNotReadIsNotTheFirst(t *testing.T) {
+	r := newRig(t)
+	r.put(t, "u", "newsletter", "email", off())
+	unreadable := errors.New("throttled")
+	r.store.set(func(s *faultyStore) {
+		s.beforeGet = func(context.Context, sendgate.UserID) error { return unreadable }
+	})
+	before := r.store.getCount()
+	ctx, cancel := context.WithCancel(t.Context())
+	first, ended := make(chan struct{}), make(chan struct{})
+	go func() { defer close(ended); r.sweeper.Run(ctx, func() { close(first) }) }()
+	redistest.Until(t, "the second sweep is under way", func() bool { return r.store.getCount() >= before+2 })
+	select {
+	case <-first:
+		t.Error("a gate that could not read is told that it knows everything")
+	default:
+	}
+	r.store.set(nil)
+	<-first // the next one does
+	cancel()
+	<-ended
 }
