@@ -3,8 +3,10 @@ package bloom
 import (
 	"container/list"
 	"hash/maphash"
+	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/sendgate/sendgate"
 )
@@ -21,12 +23,14 @@ const shardCount = 64
 // them. It implements sendgate.Overlay and feed.Sink, and is safe for
 // concurrent use.
 type Overlay struct {
+	now     func() time.Time
 	seed    maphash.Seed
 	shards  [shardCount]shard
 	live    atomic.Bool
 	wasLive atomic.Bool
 	epoch   atomic.Int64 // moves on with every gap
 	dropped atomic.Int64
+	watches atomic.Pointer[[]*watch] // of the snapshots that rely on it
 }
 
 type shard struct {
@@ -36,17 +40,20 @@ type shard struct {
 	order   *list.List // of known, the user who changed longest ago in front
 }
 
-// known is a consent and the epoch it was learned in. One of an epoch before
-// the current may be out of date.
+// known is a consent, the epoch it was learned in, where it stands in the
+// change stream, and when it was first known here. One of an epoch before the
+// current may be out of date.
 type known struct {
 	consent sendgate.Consent
 	epoch   int64
+	at      sendgate.Place
+	arrived time.Time
 }
 
 // NewOverlay makes an Overlay that keeps about size users. It is not live
 // until SetLive says so.
 func NewOverlay(size int) *Overlay {
-	o := &Overlay{seed: maphash.MakeSeed()}
+	o := &Overlay{seed: maphash.MakeSeed(), now: sendgate.SystemClock}
 	for i := range o.shards {
 		o.shards[i] = shard{most: max(1, size/shardCount), entries: map[sendgate.UserID]*list.Element{}, order: list.New()}
 	}
@@ -77,7 +84,7 @@ func (o *Overlay) Consent(user sendgate.UserID) (c sendgate.Consent, exact, ok b
 
 // Apply takes a user's consent as it is told to everybody, unless a newer one
 // is known.
-func (o *Overlay) Apply(c sendgate.Consent) { o.ApplySince(c, o.Epoch()) }
+func (o *Overlay) Apply(c sendgate.Consent, at sendgate.Place) { o.put(c, at, o.Epoch()) }
 
 // Epoch is a count of the gaps so far.
 func (o *Overlay) Epoch() int64 { return o.epoch.Load() }
@@ -85,8 +92,10 @@ func (o *Overlay) Epoch() int64 { return o.epoch.Load() }
 // ApplySince takes a user's consent that was true at some moment since an
 // epoch was read. If there was a gap in between, something newer may have been
 // missed in it, so that the consent is a hint.
-func (o *Overlay) ApplySince(c sendgate.Consent, epoch int64) {
-	k := known{consent: c, epoch: epoch}
+func (o *Overlay) ApplySince(c sendgate.Consent, epoch int64) { o.put(c, sendgate.Place{}, epoch) }
+
+func (o *Overlay) put(c sendgate.Consent, at sendgate.Place, epoch int64) {
+	k := known{consent: c, epoch: epoch, at: at, arrived: o.now()}
 	s := o.shard(c.User)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,15 +105,19 @@ func (o *Overlay) ApplySince(c sendgate.Consent, epoch int64) {
 		case old.consent.Revision > c.Revision:
 			return
 		case old.consent.Revision == c.Revision:
-			k.epoch = max(k.epoch, old.epoch)
+			k.epoch, k.arrived = max(k.epoch, old.epoch), old.arrived
+			if old.at != (sendgate.Place{}) { // it may be announced again, and was made before the first time
+				k.at = old.at
+			}
 		}
 		element.Value = k
 		s.order.MoveToBack(element)
 		return
 	}
 	if len(s.entries) == s.most {
-		delete(s.entries, s.order.Remove(s.order.Front()).(known).consent.User)
-		o.dropped.Add(1)
+		longest := s.order.Remove(s.order.Front()).(known)
+		delete(s.entries, longest.consent.User)
+		o.noteDropped(longest.at)
 	}
 	s.entries[c.User] = s.order.PushBack(k)
 }
@@ -126,6 +139,66 @@ func (o *Overlay) WasLive() bool { return o.wasLive.Load() }
 // Gap says that a change may have been missed: what was learned before is no
 // longer exact.
 func (o *Overlay) Gap() { o.epoch.Add(1) }
+
+// noteDropped is told of a user who was dropped because the overlay was full,
+// before anybody can miss the user.
+func (o *Overlay) noteDropped(at sendgate.Place) {
+	o.dropped.Add(1)
+	if watches := o.watches.Load(); watches != nil {
+		for _, w := range *watches {
+			if !w.position.Covers(at) {
+				w.lost.Store(true)
+			}
+		}
+	}
+}
+
+// watchFor makes the snapshots of these watches those that are told when a
+// change that they lack is dropped.
+func (o *Overlay) watchFor(watches ...*watch) { o.watches.Store(&watches) }
+
+// trimmedAtOnce is how many users are dropped under one lock, so that nobody
+// waits for all of them.
+const trimmedAtOnce = 64
+
+// trim drops the users whom a snapshot knows as well: those whose change stands
+// before its position and has been known here for at least so long.
+func (o *Overlay) trim(position sendgate.Position, forLong time.Duration) {
+	before := o.now().Add(-forLong)
+	for i := range o.shards {
+		s := &o.shards[i]
+		for users := range slices.Chunk(s.covered(position, before), trimmedAtOnce) {
+			s.drop(users, position, before)
+		}
+	}
+}
+
+func (s *shard) covered(position sendgate.Position, before time.Time) (users []sendgate.UserID) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for user, e := range s.entries {
+		if e.Value.(known).coveredBy(position, before) {
+			users = append(users, user)
+		}
+	}
+	return users
+}
+
+// drop drops users unless they have changed again.
+func (s *shard) drop(users []sendgate.UserID, position sendgate.Position, before time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, user := range users {
+		if e, there := s.entries[user]; there && e.Value.(known).coveredBy(position, before) {
+			s.order.Remove(e)
+			delete(s.entries, user)
+		}
+	}
+}
+
+func (k known) coveredBy(position sendgate.Position, before time.Time) bool {
+	return position.Covers(k.at) && !k.arrived.After(before)
+}
 
 // Len is the number of users known.
 func (o *Overlay) Len() (n int) {

@@ -66,7 +66,7 @@ func TestAppliedIsKnownAtOnce(t *testing.T) {
 		writing.Go(func() {
 			for revision := int64(1); revision <= revisions; revision++ {
 				for u := range each {
-					o.Apply(consent(name(w, u), revision))
+					o.Apply(consent(name(w, u), revision), sendgate.Place{})
 					applied[w][u].Store(revision)
 					if !check(w, u) {
 						t.Errorf("%s is not known to who applied it", name(w, u))
@@ -88,7 +88,7 @@ func TestTheNewestRevisionWinsInAnyOrder(t *testing.T) {
 		revisions := rapid.SliceOfN(rapid.Int64Range(1, 50), 1, 20).Draw(t, "revisions")
 		o, newest := bloom.NewOverlay(100), int64(0)
 		for _, r := range revisions {
-			o.Apply(consent("u", r))
+			o.Apply(consent("u", r), sendgate.Place{})
 			newest = max(newest, r)
 			if c, _, ok := o.Consent("u"); !ok || !isThe(c, "u", newest) {
 				t.Fatalf("after %d: %+v, want revision %d", r, c, newest)
@@ -108,7 +108,7 @@ func TestExactness(t *testing.T) {
 	if _, exact, ok := o.Consent("nobody"); exact || ok {
 		t.Error("somebody unknown is known")
 	}
-	o.Apply(consent("a", 1))
+	o.Apply(consent("a", 1), sendgate.Place{})
 	is("before it is live", "a", false)
 	if o.Live() || o.WasLive() {
 		t.Error("live from the beginning")
@@ -124,15 +124,15 @@ func TestExactness(t *testing.T) {
 	is("live again, nothing missed", "a", true)
 	o.Gap()
 	is("after a gap", "a", false)
-	o.Apply(consent("b", 1))
+	o.Apply(consent("b", 1), sendgate.Place{})
 	is("learned since", "b", true)
-	o.Apply(consent("a", 1))
+	o.Apply(consent("a", 1), sendgate.Place{})
 	is("heard again", "a", true)
 	o.Gap()
-	o.Apply(consent("a", 2))
-	o.Apply(consent("a", 1))
+	o.Apply(consent("a", 2), sendgate.Place{})
+	o.Apply(consent("a", 1), sendgate.Place{})
 	is("an old one came late", "a", true)
-	o.Apply(consent("b", 0))
+	o.Apply(consent("b", 0), sendgate.Place{})
 	is("an old one makes nothing exact", "b", false)
 	if c, _, _ := o.Consent("b"); c.Revision != 1 {
 		t.Errorf("revision %d is no lower bound any more", c.Revision)
@@ -143,7 +143,7 @@ func TestTheOverlayIsBounded(t *testing.T) {
 	const size, users = 640, 10_000
 	o := bloom.NewOverlay(size)
 	for i := range users {
-		o.Apply(consent(fmt.Sprint("u", i), 1))
+		o.Apply(consent(fmt.Sprint("u", i), 1), sendgate.Place{})
 	}
 	if n := o.Len(); n > size || n < size*9/10 || o.Dropped() != users-int64(n) {
 		t.Errorf("%d users, %d dropped", n, o.Dropped())
@@ -159,8 +159,8 @@ func TestTheOverlayIsBounded(t *testing.T) {
 func TestWhoChangedLongestAgoIsDropped(t *testing.T) {
 	o := bloom.NewOverlay(640)
 	for i := range 10_000 {
-		o.Apply(consent("restless", int64(i)))
-		o.Apply(consent(fmt.Sprint("u", i), 1))
+		o.Apply(consent("restless", int64(i)), sendgate.Place{})
+		o.Apply(consent(fmt.Sprint("u", i), 1), sendgate.Place{})
 		if c, _, ok := o.Consent("restless"); !ok || c.Revision != int64(i) {
 			t.Fatalf("after %d others: known %v, %+v", i, ok, c)
 		}
@@ -185,7 +185,7 @@ func TestAGapWhileAChangeWasMade(t *testing.T) {
 		t.Errorf("exact %t, known %t", exact, known)
 	}
 	// Announced after the gap, it is exact, and stays so.
-	o.Apply(c)
+	o.Apply(c, sendgate.Place{})
 	o.ApplySince(c, epoch)
 	if _, exact, _ := o.Consent("u"); !exact {
 		t.Error("what was announced since the gap is a hint")

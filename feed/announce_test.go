@@ -46,6 +46,16 @@ func newDesk(t *testing.T, client redis.UniversalClient) *desk {
 	return &desk{t, client, s, feed.NewPublisher(client, s)}
 }
 
+// of is a desk for another number of partitions.
+func (d *desk) of(partitions int) *desk {
+	d.t.Helper()
+	s, err := keyspace.New("other", partitions)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return &desk{d.t, d.client, s, feed.NewPublisher(d.client, s)}
+}
+
 func consentOf(user string, revision int64) sendgate.Consent {
 	return sendgate.Consent{
 		User: sendgate.UserID(user), Revision: revision, Global: revision%2 == 0,
@@ -68,15 +78,29 @@ func (d *desk) stream(user string) string {
 	return d.space.Stream(d.space.Partition(sendgate.UserID(user)))
 }
 
-// entries are what a user's stream holds, but for the mark that a follower
-// leaves in an empty one.
+// entries are what a user's stream holds, but for marks.
 func (d *desk) entries(user string) []redis.XMessage {
 	d.t.Helper()
 	all, err := d.client.XRange(d.t.Context(), d.stream(user), "-", "+").Result()
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	return slices.DeleteFunc(all, func(m redis.XMessage) bool { return m.Values["m"] == "" })
+	return slices.DeleteFunc(all, func(m redis.XMessage) bool {
+		text, ok := m.Values["m"].(string)
+		return ok && (text == "" || text[0] == '#')
+	})
+}
+
+// standsThere says that a change is in its user's stream, where it was said to
+// be.
+func (d *desk) standsThere(c change) {
+	d.t.Helper()
+	id := c.at.Offset.String()
+	there, err := d.client.XRange(d.t.Context(), d.space.Stream(c.at.Partition), id, id).Result()
+	begins := fmt.Sprintf(`{"u":%q,"r":%d,`, c.User, c.Revision)
+	if err != nil || len(there) != 1 || !strings.HasPrefix(there[0].Values["m"].(string), begins) || c.at.Partition != d.space.Partition(c.User) {
+		d.t.Errorf("%s at %d stands at %+v: %v, %v", c.User, c.Revision, c.at, there, err)
+	}
 }
 
 func (d *desk) holds(user, value string, entries int) {

@@ -28,9 +28,10 @@ const (
 
 // Sink is who a Follower hands changes to.
 type Sink interface {
-	// Apply takes a user's consent. It may come twice and in any order; the
-	// one of the highest revision is true.
-	Apply(c sendgate.Consent)
+	// Apply takes a user's consent, and where it stands in the change stream.
+	// It may come twice and in any order; the one of the highest revision is
+	// true.
+	Apply(c sendgate.Consent, at sendgate.Place)
 	// SetLive says whether, from now on, everything that was announced has
 	// been applied within moments.
 	SetLive(live bool)
@@ -41,30 +42,37 @@ type Sink interface {
 
 // Follower hands every change that any gate announces to its sink.
 type Follower struct {
-	client redis.UniversalClient
-	space  *keyspace.Space
-	sink   Sink
-	log    *slog.Logger
-	lag    func(time.Duration)
-	now    func() time.Time
+	streams  streams
+	sink     Sink
+	snapshot func(generation int64)
+	log      *slog.Logger
+	lag      func(time.Duration)
+	now      func() time.Time
 
 	cursors []cursor // by partition
 }
 
-// FollowerOptions are what a Follower is made of. All are required.
+// FollowerOptions are what a Follower is made of. All but Snapshot are
+// required.
 type FollowerOptions struct {
 	Client redis.UniversalClient
 	Space  *keyspace.Space
 	Sink   Sink
-	Log    *slog.Logger
-	Lag    func(time.Duration) // told how long each change took to get here
-	Now    func() time.Time
+	// Snapshot is told of the generation, from 1, of every filter that is
+	// announced. It must not block: no change is taken meanwhile.
+	Snapshot func(generation int64)
+	Log      *slog.Logger
+	Lag      func(time.Duration) // told how long each change took to get here
+	Now      func() time.Time
 }
 
 // NewFollower makes a Follower. Run starts it.
 func NewFollower(o FollowerOptions) *Follower {
+	if o.Snapshot == nil {
+		o.Snapshot = func(int64) {}
+	}
 	return &Follower{
-		client: o.Client, space: o.Space, sink: o.Sink, log: o.Log, lag: o.Lag, now: o.Now,
+		streams: streams{o.Client, o.Space}, sink: o.Sink, snapshot: o.Snapshot, log: o.Log, lag: o.Lag, now: o.Now,
 		cursors: make([]cursor, o.Space.Partitions()),
 	}
 }
@@ -90,7 +98,7 @@ func (f *Follower) Run(ctx context.Context) {
 // follow subscribes, reads what was missed, and follows until something
 // fails. What is published while the stream is read waits in the connection.
 func (f *Follower) follow(ctx context.Context, live func()) error {
-	sub, err := subscribe(ctx, f.client, f.space.Channel())
+	sub, err := subscribe(ctx, f.streams.client, f.streams.space.Channel())
 	if err != nil {
 		return fmt.Errorf("subscribe: %w", err)
 	}
@@ -123,17 +131,21 @@ func (f *Follower) follow(ctx context.Context, live func()) error {
 // hear takes one announcement. One that does not follow the cursor means that
 // something was missed, which is then read.
 func (f *Follower) hear(ctx context.Context, payload string) error {
-	a, err := parseAnnouncement(payload, f.space.Partitions())
+	a, err := parseAnnouncement(payload, len(f.cursors))
 	if err != nil {
-		f.log.Error("an announcement is not understood; the next check reads what it is about", "error", err)
+		f.log.Error("an announcement is not understood; the next check finds what it is about", "error", err)
 		return nil
 	}
-	last := f.cursors[a.partition].id
+	if a.snapshot > 0 {
+		f.snapshot(a.snapshot)
+		return nil
+	}
+	last := f.cursors[a.partition].at
 	switch {
 	case a.entry.previous == last:
 		f.take(a.partition, a.entry)
 		return nil
-	case !after(a.entry.id, last):
+	case !a.entry.at.After(last):
 		return nil // read from the stream already
 	default:
 		return f.catchUp(ctx, []int{a.partition})
@@ -142,16 +154,16 @@ func (f *Follower) hear(ctx context.Context, payload string) error {
 
 // take applies an entry and moves the cursor to it.
 func (f *Follower) take(partition int, e entry) {
-	f.cursors[partition] = cursor{entry: e}
-	if e.text == "" {
-		return // a mark
+	f.cursors[partition] = cursor{entry: e, read: true}
+	if isMark(e.text) {
+		return
 	}
-	consent, at, err := decode(e.text)
+	consent, announced, err := decode(e.text)
 	if err != nil {
-		f.log.Error("a message is not understood", "entry", e.id, "error", err)
+		f.log.Error("a message is not understood", "entry", e.at.String(), "partition", partition, "error", err)
 		f.sink.Gap()
 		return
 	}
-	f.sink.Apply(consent)
-	f.lag(max(0, f.now().Sub(at)))
+	f.sink.Apply(consent, sendgate.Place{Partition: partition, Offset: e.at})
+	f.lag(max(0, f.now().Sub(announced)))
 }

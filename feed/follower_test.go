@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -26,16 +27,37 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type gate struct {
 	*bloom.Overlay
 	mu      sync.Mutex
-	applied []sendgate.Consent
-	events  []string // live, away and gap, in their order
+	applied []change
+	events  []string // live, away, gap and filters, in their order
+	log     []string
 	lags    int
 }
 
-func (g *gate) Apply(c sendgate.Consent) {
+// change is a user's consent and where it stands.
+type change struct {
+	sendgate.Consent
+	at sendgate.Place
+}
+
+func (g *gate) Apply(c sendgate.Consent, at sendgate.Place) {
 	g.mu.Lock()
-	g.applied = append(g.applied, c)
+	g.applied = append(g.applied, change{c, at})
 	g.mu.Unlock()
-	g.Overlay.Apply(c)
+	g.Overlay.Apply(c, at)
+}
+
+// Write takes a line of the follower's log.
+func (g *gate) Write(line []byte) (int, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.log = append(g.log, string(line))
+	return len(line), nil
+}
+
+func (g *gate) logged(what string) (times int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return strings.Count(strings.Join(g.log, ""), what)
 }
 
 func (g *gate) event(e string) {
@@ -82,6 +104,16 @@ func (g *gate) knows(user string, revision int64) bool {
 	return ok && exact && c.Revision == revision && c.Global == consentOf(user, revision).Global
 }
 
+// knowsPlaces says that whatever was heard stands where it was said to.
+func (g *gate) knowsPlaces(d *desk) {
+	d.t.Helper()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, c := range g.applied {
+		d.standsThere(c)
+	}
+}
+
 // follow runs a follower until the test ends, and waits until it is live.
 func follow(t *testing.T, client redis.UniversalClient) *gate {
 	t.Helper()
@@ -94,7 +126,8 @@ func startFollower(t *testing.T, client redis.UniversalClient) *gate {
 	t.Helper()
 	g := &gate{Overlay: bloom.NewOverlay(1 << 20)}
 	f := feed.NewFollower(feed.FollowerOptions{
-		Client: client, Space: newSpace(t), Sink: g, Log: slog.New(slog.DiscardHandler), Now: sendgate.SystemClock,
+		Client: client, Space: newSpace(t), Sink: g, Log: slog.New(slog.NewTextHandler(g, nil)), Now: sendgate.SystemClock,
+		Snapshot: func(generation int64) { g.event(fmt.Sprint("filter ", generation)) },
 		Lag: func(lag time.Duration) {
 			if g.lags++; lag < 0 {
 				t.Errorf("a lag of %v", lag)
@@ -134,6 +167,7 @@ func TestFollowersHearEveryChange(t *testing.T) {
 			for i := 1; i < 40; i++ {
 				g.learns(t, fmt.Sprint("u", i), 2)
 			}
+			g.knowsPlaces(d)
 			if _, _, ok := g.Consent("before"); ok {
 				t.Error("the past was replayed to a gate that has no snapshot to replay it on")
 			}
@@ -149,7 +183,7 @@ func TestFollowersHearEveryChange(t *testing.T) {
 func TestWhatWasLearnedBeforeIsNoLongerExact(t *testing.T) {
 	d := newDesk(t, redistest.Start(t).Client())
 	g := &gate{Overlay: bloom.NewOverlay(10)}
-	g.Overlay.Apply(consentOf("u", 1))
+	g.Overlay.Apply(consentOf("u", 1), sendgate.Place{})
 	d.announce("u", 2)
 	f := feed.NewFollower(feed.FollowerOptions{
 		Client: d.client, Space: newSpace(t), Sink: g, Log: slog.New(slog.DiscardHandler), Now: sendgate.SystemClock, Lag: func(time.Duration) {},

@@ -40,13 +40,6 @@ func (r gapRig) whileAway(t *testing.T, do func()) {
 	redistest.Until(t, "the follower is back", r.g.Live)
 }
 
-func (r gapRig) run(t *testing.T, command ...any) {
-	t.Helper()
-	if err := r.client.Do(t.Context(), command...).Err(); err != nil {
-		t.Fatalf("%v: %v", command, err)
-	}
-}
-
 // gapped says that the follower reported a gap, that what it knew before it is
 // no longer exact, and that it heard what the stream holds now.
 func (r gapRig) gapped(t *testing.T, heard ...string) {
@@ -72,7 +65,7 @@ func TestATrimmedStreamIsAGap(t *testing.T) {
 		for _, user := range mate {
 			r.announce(user, 1)
 		}
-		r.run(t, "XTRIM", r.stream("u"), "MAXLEN", 2)
+		r.run("XTRIM", r.stream("u"), "MAXLEN", 2)
 	})
 	r.gapped(t, mate[1], mate[2])
 	if len(r.g.of(mate[0])) > 0 {
@@ -103,7 +96,7 @@ func TestAStreamThatLostItsBeginningIsAGap(t *testing.T) {
 		for _, user := range mate {
 			r.announce(user, 1)
 		}
-		r.run(t, "XTRIM", r.stream(fresh), "MAXLEN", 2)
+		r.run("XTRIM", r.stream(fresh), "MAXLEN", 2)
 	})
 	r.gapped(t, mate[1], mate[2])
 }
@@ -114,7 +107,7 @@ func TestAnEmptiedRedisIsAGap(t *testing.T) {
 			r := newGapRig(t)
 			mate := r.mates("u", 1)[0]
 			flush := func() {
-				r.run(t, "FLUSHALL")
+				r.run("FLUSHALL")
 				r.announce(mate, 1)
 			}
 			if when == "under it" {
@@ -130,7 +123,7 @@ func TestAnEmptiedRedisIsAGap(t *testing.T) {
 // Nothing is announced after the loss, and it is noticed all the same.
 func TestALossIsNoticedWithoutAMessage(t *testing.T) {
 	r := newGapRig(t)
-	r.run(t, "DEL", r.stream("u"))
+	r.run("DEL", r.stream("u"))
 	r.gapped(t)
 }
 
@@ -144,8 +137,8 @@ func TestAnotherMastersStreamIsAGap(t *testing.T) {
 			r := newGapRig(t)
 			id := r.entries("u")[0].ID
 			r.whileAway(t, func() {
-				r.run(t, "DEL", r.stream("u"))
-				r.run(t, append([]any{"XADD", r.stream("u"), id}, values...)...)
+				r.run("DEL", r.stream("u"))
+				r.run(append([]any{"XADD", r.stream("u"), id}, values...)...)
 			})
 			redistest.Until(t, "the gap is reported", func() bool { return r.g.happened("gap") > 1 })
 			if name == "another entry there" {
@@ -165,7 +158,7 @@ func TestAHoleIsAGap(t *testing.T) {
 		for _, user := range mate {
 			r.announce(user, 1)
 		}
-		r.run(t, "XDEL", r.stream("u"), r.entries("u")[2].ID)
+		r.run("XDEL", r.stream("u"), r.entries("u")[2].ID)
 	})
 	redistest.Until(t, "the gap is reported", func() bool { return r.g.happened("gap") == 2 })
 	r.g.learns(t, mate[2], 1)
@@ -181,7 +174,7 @@ func TestAMessageThatWasNotDelivered(t *testing.T) {
 		t.Run(fmt.Sprint("followed by another: ", followed), func(t *testing.T) {
 			r := newGapRig(t)
 			mate := r.mates("u", 1)[0]
-			r.run(t, "XADD", r.stream("u"), "*", "m", `{"u":"lost","r":7,"t":1}`, "p", r.entries("u")[0].ID)
+			r.run("XADD", r.stream("u"), "*", "m", `{"u":"lost","r":7,"t":1}`, "p", r.entries("u")[0].ID)
 			if followed {
 				r.announce(mate, 1)
 				r.g.learns(t, mate, 1)
@@ -211,7 +204,7 @@ func TestWhatComesTwiceOrIsNonsense(t *testing.T) {
 	}
 	publish = append(publish, "", "nonsense", "999 1-0 0-0 x", "0 1-0 0-0", "0 x y z", publish[0])
 	for _, payload := range publish {
-		r.run(t, "PUBLISH", r.space.Channel(), payload)
+		r.run("PUBLISH", r.space.Channel(), payload)
 	}
 	r.announce("u", 3)
 	r.g.learns(t, "u", 3)
@@ -244,7 +237,7 @@ func TestAStreamThatWasEmptyAndLostIsAGap(t *testing.T) {
 	}
 	r.whileAway(t, func() {
 		r.announce(fresh, 1)
-		r.run(t, "DEL", r.stream(fresh))
+		r.run("DEL", r.stream(fresh))
 	})
 	r.gapped(t)
 }

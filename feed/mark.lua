@@ -4,7 +4,7 @@
 -- KEYS[1]  the stream
 --
 -- Returns the id of the stream's last entry and its message, which is empty
--- for a mark.
+-- for the mark that is left here.
 
 local last = redis.call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', 1)
 if not last[1] then

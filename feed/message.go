@@ -72,25 +72,24 @@ func (m *message) validate() error {
 	return nil
 }
 
-// announcement is what is published: where in which stream the message stands,
-// and after which entry.
+// announcement is what is published: an entry and the partition in whose stream
+// it stands; or that there is a filter of a generation, which is in no stream.
 type announcement struct {
 	partition int
 	entry     entry
+	snapshot  int64 // 0 for an entry
 }
 
-// entry is one entry of a stream.
-type entry struct {
-	id, previous string
-	text         string // an encoded message
-}
+// snapshotPrefix begins the announcement of a filter. No partition's number
+// does.
+const snapshotPrefix = "filter "
 
-// noEntry stands before the first entry of a stream.
-const noEntry = "0-0"
-
-// parseAnnouncement reads `PARTITION ID PREVIOUS MESSAGE`, as announce.lua
-// writes it.
+// parseAnnouncement reads `PARTITION ID PREVIOUS TEXT`, as announce.lua and
+// position.lua write it, and `filter GENERATION`.
 func parseAnnouncement(payload string, partitions int) (a announcement, err error) {
+	if generation, ok := strings.CutPrefix(payload, snapshotPrefix); ok {
+		return parseSnapshot(generation)
+	}
 	parts := strings.SplitN(payload, " ", 4)
 	if len(parts) != 4 {
 		return a, errors.New("an announcement has four parts")
@@ -98,14 +97,23 @@ func parseAnnouncement(payload string, partitions int) (a announcement, err erro
 	if a.partition, err = strconv.Atoi(parts[0]); err != nil || a.partition < 0 || a.partition >= partitions {
 		return a, fmt.Errorf("an announcement of partition %q, of %d", sendgate.Clip(parts[0]), partitions)
 	}
-	for _, id := range parts[1:3] {
-		if !isID(id) {
-			return a, fmt.Errorf("an announcement with an entry %q", sendgate.Clip(id))
-		}
+	if a.entry.at, err = sendgate.ParseOffset(parts[1]); err != nil {
+		return a, fmt.Errorf("an announcement of an entry: %w", err)
 	}
-	if parts[1] == noEntry {
+	if a.entry.previous, err = sendgate.ParseOffset(parts[2]); err != nil {
+		return a, fmt.Errorf("an announcement of the entry after another: %w", err)
+	}
+	if a.entry.at == noEntry {
 		return a, errors.New("an announcement of no entry")
 	}
-	a.entry = entry{id: parts[1], previous: parts[2], text: parts[3]}
+	a.entry.text = parts[3]
+	return a, nil
+}
+
+func parseSnapshot(generation string) (a announcement, err error) {
+	a.snapshot, err = strconv.ParseInt(generation, 10, 64)
+	if err != nil || a.snapshot < 1 || strconv.FormatInt(a.snapshot, 10) != generation {
+		return announcement{}, fmt.Errorf("an announcement of a filter's generation %q", sendgate.Clip(generation))
+	}
 	return a, nil
 }

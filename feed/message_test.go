@@ -1,6 +1,7 @@
 package feed
 
 import (
+	"fmt"
 	"maps"
 	"strings"
 	"testing"
@@ -102,13 +103,23 @@ func FuzzDecode(f *testing.F) {
 }
 
 func TestParseAnnouncement(t *testing.T) {
-	a, err := parseAnnouncement("255 1-0 0-0 a b c", 256)
-	if want := (announcement{255, entry{id: "1-0", previous: "0-0", text: "a b c"}}); err != nil || a != want {
-		t.Errorf("%+v, %v", a, err)
+	for payload, want := range map[string]announcement{
+		"255 1-0 0-0 a b c":          {partition: 255, entry: entry{at: sendgate.Offset{Millis: 1}, text: "a b c"}},
+		"7 5-2 5-1 #token":           {partition: 7, entry: entry{at: sendgate.Offset{Millis: 5, Seq: 2}, previous: sendgate.Offset{Millis: 5, Seq: 1}, text: "#token"}},
+		"0 1-0 0-0 ":                 {entry: entry{at: sendgate.Offset{Millis: 1}}},
+		"filter 42":                  {snapshot: 42},
+		"filter 1":                   {snapshot: 1},
+		"filter 9223372036854775807": {snapshot: 1<<63 - 1},
+	} {
+		if a, err := parseAnnouncement(payload, 256); err != nil || a != want {
+			t.Errorf("%q: %+v, %v", payload, a, err)
+		}
 	}
 	for _, payload := range []string{
 		"", "1", "1 1-0 0-0", "256 1-0 0-0 x", "-1 1-0 0-0 x", "x 1-0 0-0 x", "1 1 0-0 x", "1 1-0 0 x", "1 1-x 0-0 x", "1 01-0 0-0 x",
 		"1 +1-0 0-0 x", "1 99999999999999999999-0 0-0 x", "1 1-0-0 0-0 x", "1  1-0 0-0 x", "1 0-0 0-0 x",
+		"filter", "filter ", "filter x", "filter -1", "filter 0", "filter 00", "filter 042", "filter +42", "filter 42 ", "filter  42",
+		"filter 42\n", "filter 4.2", "filter 9223372036854775808", "filter 1-0 0-0 x", "Filter 42", "filters 42", "filter42", " filter 42",
 	} {
 		if a, err := parseAnnouncement(payload, 256); err == nil {
 			t.Errorf("%q is taken for %+v", payload, a)
@@ -117,27 +128,44 @@ func TestParseAnnouncement(t *testing.T) {
 }
 
 func FuzzParseAnnouncement(f *testing.F) {
-	for _, seed := range []string{"0 1-1 0-0 {}", "255 18446744073709551615-1 2-0 x", "1 1", "   ", "1 1-0 0-0 "} {
+	for _, seed := range []string{
+		"0 1-1 0-0 {}", "255 18446744073709551615-1 2-0 x", "1 1", "   ", "1 1-0 0-0 ", "3 1-0 0-0 #token",
+		"filter 42", "filter -1", "filter ", "filter x", "filter 9223372036854775808",
+	} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, payload string) {
 		a, err := parseAnnouncement(payload, 256)
-		if err != nil {
+		again := fmt.Sprintf("%d %s %s %s", a.partition, a.entry.at, a.entry.previous, a.entry.text)
+		switch {
+		case err != nil:
 			return
-		}
-		if a.partition < 0 || a.partition > 255 || !after(a.entry.id, noEntry) || after(a.entry.id, a.entry.id) {
+		case a.snapshot != 0:
+			again = fmt.Sprintf("filter %d", a.snapshot)
+			if a.snapshot < 1 || a.entry != (entry{}) {
+				t.Fatalf("%q is taken for %+v", payload, a)
+			}
+		case a.partition < 0 || a.partition > 255 || !a.entry.at.After(noEntry):
 			t.Fatalf("%q is taken for %+v", payload, a)
+		}
+		// strconv takes a partition's number with a sign and zeros before it.
+		if parsed, err := parseAnnouncement(again, 256); err != nil || parsed != a {
+			t.Fatalf("%q is taken for %+v, and %q for %+v, %v", payload, a, again, parsed, err)
 		}
 	})
 }
 
-func TestAfter(t *testing.T) {
-	ids := []string{"0-0", "0-1", "1-0", "1-2", "1-10", "9-0", "10-0", "1700000000000-0", "18446744073709551615-18446744073709551615"}
-	for i, a := range ids {
-		for j, b := range ids {
-			if after(a, b) != (i > j) {
-				t.Errorf("%s after %s: %v", a, b, after(a, b))
-			}
+// A mark is told from a message by how it begins.
+func TestNoMessageIsAMark(t *testing.T) {
+	for _, text := range []string{"", "#", "#01J", "#{}"} {
+		if !isMark(text) {
+			t.Errorf("%q is no mark", text)
 		}
 	}
+	rapid.Check(t, func(t *rapid.T) {
+		text, err := encode(aConsent().Draw(t, "consent"), time.UnixMilli(0))
+		if err != nil || isMark(text) || text[0] != '{' {
+			t.Fatalf("%s, %v", text, err)
+		}
+	})
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	_ "embed" // the scripts
 	"errors"
+	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -27,6 +29,8 @@ var (
 	clockSource string
 	//go:embed mark.lua
 	markSource string
+	//go:embed position.lua
+	positionSource string
 
 	announceScript = redis.NewScript(announceSource)
 	clockScript    = redis.NewScript(clockSource)
@@ -37,22 +41,19 @@ var (
 // ago.
 var ErrStale = errors.New("the record was read from the store too long ago to be announced")
 
-// Publisher announces changes. It implements prefs.Announcer and is safe for
-// concurrent use.
-type Publisher struct {
-	client redis.UniversalClient
-	space  *keyspace.Space
-}
+// Publisher announces changes, and filters that were published. It implements
+// prefs.Announcer and is safe for concurrent use.
+type Publisher struct{ streams streams }
 
 // NewPublisher makes a Publisher.
 func NewPublisher(client redis.UniversalClient, space *keyspace.Space) *Publisher {
-	return &Publisher{client: client, space: space}
+	return &Publisher{streams{client, space}}
 }
 
 // Clock reads the clock of the Redis that holds a user's partition.
 func (p *Publisher) Clock(ctx context.Context, user sendgate.UserID) (time.Time, error) {
-	stream := p.space.Stream(p.space.Partition(user))
-	micros, err := clockScript.Run(ctx, p.client, []string{stream}).Int64()
+	space := p.streams.space
+	micros, err := clockScript.Run(ctx, p.streams.client, []string{space.Stream(space.Partition(user))}).Int64()
 	return time.UnixMicro(micros), err
 }
 
@@ -65,12 +66,24 @@ func (p *Publisher) Announce(ctx context.Context, c sendgate.Consent, body []byt
 	if err != nil {
 		return err
 	}
-	partition := p.space.Partition(c.User)
-	done, err := announceScript.Run(ctx, p.client, []string{p.space.Record(c.User), p.space.Stream(partition)},
+	space := p.streams.space
+	partition := space.Partition(c.User)
+	done, err := announceScript.Run(ctx, p.streams.client, []string{space.Record(c.User), space.Stream(partition)},
 		c.Revision, keyspace.RecordValue(c.Revision, body), keyspace.RecordTTL().Milliseconds(), text, maxStreamLength,
-		p.space.Channel(), partition, readAt.UnixMicro(), maxReadAge.Microseconds()).Text()
+		space.Channel(), partition, readAt.UnixMicro(), maxReadAge.Microseconds()).Text()
 	if err == nil && done == "stale" {
 		err = ErrStale
 	}
 	return err
+}
+
+// AnnounceSnapshot tells every gate that listens now that a filter of a
+// generation, from 1, was published. It takes 2 s at most.
+func (p *Publisher) AnnounceSnapshot(ctx context.Context, generation int64) error {
+	if generation < 1 {
+		return fmt.Errorf("a filter's generation must be 1 or more, not %d", generation)
+	}
+	ctx, cancel := context.WithTimeout(ctx, replyLimit)
+	defer cancel()
+	return p.streams.client.Publish(ctx, p.streams.space.Channel(), snapshotPrefix+strconv.FormatInt(generation, 10)).Err()
 }
