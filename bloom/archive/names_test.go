@@ -1,0 +1,44 @@
+package archive
+
+import (
+	"slices"
+	"testing"
+)
+
+// FuzzKeys holds that a name is read as a generation only if it is the very
+// name that the generation is published under.
+func FuzzKeys(f *testing.F) {
+	for _, seed := range []string{
+		"shop-00000000000000000007.filter", "shop-eu-00000000000000000007.filter",
+		"shop-99999999999999999999.filter", "shop--0000000000000000007.filter", "shop-.filter", "",
+	} {
+		f.Add("shop", seed)
+	}
+	f.Fuzz(func(t *testing.T, namespace, key string) {
+		n, err := newNames(namespace)
+		if err != nil {
+			return
+		}
+		if generation, ok := n.generation(key); ok && (generation < 1 || n.key(generation) != key) {
+			t.Errorf("%q is read as generation %d of %q", key, generation, namespace)
+		}
+	})
+}
+
+func TestKeysSortByGeneration(t *testing.T) {
+	n, err := newNames("shop-eu")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var keys []string
+	for _, generation := range []int64{1, 9, 10, 1_732_000_000, 1<<63 - 1} {
+		key := n.key(generation)
+		if got, ok := n.generation(key); !ok || got != generation {
+			t.Errorf("%q is read as %d, %t", key, got, ok)
+		}
+		keys = append(keys, key)
+	}
+	if !slices.IsSorted(keys) {
+		t.Errorf("not sorted: %q", keys)
+	}
+}

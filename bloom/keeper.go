@@ -1,0 +1,188 @@
+package bloom
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/sendgate/sendgate"
+)
+
+const (
+	listLimit   = 10 * time.Second // of finding out what is published
+	fetchLimit  = 15 * time.Minute // of fetching one snapshot
+	replayLimit = 2 * time.Minute
+	coverEvery  = time.Second      // how often a snapshot that is not covered is tried to be
+	keepFor     = 10 * time.Minute // how long a change stays in the overlay beside a snapshot that has it
+)
+
+// Source is where snapshots are published. Package bloom/archive has one.
+type Source interface {
+	// Published lists what is there, the newest first.
+	Published(ctx context.Context) ([]Published, error)
+	// Fetch writes the snapshot of a generation.
+	Fetch(ctx context.Context, generation int64, w io.Writer) error
+}
+
+// Published is a snapshot that is there to be fetched. Tag tells two contents
+// of one generation apart.
+type Published struct {
+	Generation int64
+	Tag        string
+}
+
+// Replayer reads the change streams again. Package feed has one.
+type Replayer interface {
+	// Replay hands every change since a position, up to now, to apply. It is
+	// an error if some of them may be missing.
+	Replay(ctx context.Context, from sendgate.Position, apply func(sendgate.Consent, sendgate.Place)) error
+}
+
+// Keeper keeps a Live up to date: it finds the newest snapshot that is
+// published, checks it whole, sees to it that the overlay knows of every change
+// since, and only then puts it in the place of the one in use.
+type Keeper struct {
+	o     KeeperOptions
+	poked chan struct{}
+
+	candidate *standing // loaded, and not in use yet
+	refused   map[int64]refusal
+	patience  patience // with replays that fail
+
+	mu     sync.Mutex
+	status Status
+}
+
+// KeeperOptions are what a Keeper is made of. All are required.
+type KeeperOptions struct {
+	Live       *Live
+	Source     Source
+	Replayer   Replayer
+	Namespace  string
+	Partitions int
+	CacheDir   string        // of private copies; empty is the system's
+	Poll       time.Duration // how often to look without having been told
+	Log        *slog.Logger
+	Loaded     func(LoadResult)
+}
+
+// LoadResult says what came of a snapshot that was published.
+type LoadResult uint8
+
+// The results.
+const (
+	Loaded      LoadResult = iota // it is in use
+	LoadRefused                   // it is damaged, or not for this gate
+	LoadFailed                    // it could not be fetched
+	loadResultCount
+)
+
+// String is the result's name in metrics.
+func (r LoadResult) String() string {
+	return [loadResultCount]string{"loaded", "refused", "failed"}[r]
+}
+
+// Status is how a Keeper is doing.
+type Status struct {
+	// Settled says that what was published when this process began to follow
+	// the change streams has been tried.
+	Settled bool
+	// Problem is why the newest published snapshot is not in use, or what kept
+	// it from being found out; nil if there is none.
+	Problem error
+}
+
+// NewKeeper makes a Keeper. Run starts it.
+func NewKeeper(o KeeperOptions) *Keeper {
+	return &Keeper{o: o, poked: make(chan struct{}, 1), refused: map[int64]refusal{}}
+}
+
+// Status tells how the keeper is doing.
+func (k *Keeper) Status() Status {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.status
+}
+
+// Poke says that a snapshot was published. It never waits.
+func (k *Keeper) Poke() {
+	select {
+	case k.poked <- struct{}{}:
+	default: // somebody has said so already
+	}
+}
+
+// Run keeps the snapshot until the context ends. It must run once.
+func (k *Keeper) Run(ctx context.Context) {
+	poll, cover := time.NewTicker(k.o.Poll), time.NewTicker(coverEvery)
+	defer poll.Stop()
+	defer cover.Stop()
+	look := true
+	for {
+		followed := k.o.Live.overlay.WasLive()
+		unsettled := followed && !k.Status().Settled
+		if look || unsettled || (k.candidate != nil || k.needsCover()) && k.patience.over() {
+			k.note(k.round(ctx, look), followed)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-k.poked:
+			look = true
+		case <-poll.C:
+			look = true
+		case <-cover.C:
+			look = false
+		}
+	}
+}
+
+// note keeps what a round came to. A problem that has been said is not said
+// again.
+func (k *Keeper) note(problem error, followed bool) {
+	k.mu.Lock()
+	old := k.status
+	k.status = Status{Settled: old.Settled || followed, Problem: problem}
+	k.mu.Unlock()
+	switch {
+	case problem != nil && (old.Problem == nil || old.Problem.Error() != problem.Error()):
+		k.o.Log.Warn("the newest filter is not in use", "error", problem, "generation in use", k.generation())
+	case problem == nil && old.Problem != nil:
+		k.o.Log.Info("the newest filter is in use", "generation", k.generation())
+	}
+}
+
+func (k *Keeper) generation() int64 {
+	if s := k.o.Live.Snapshot(); s != nil {
+		return s.header.Generation
+	}
+	return 0
+}
+
+func (k *Keeper) needsCover() bool {
+	return k.o.Live.Snapshot() != nil && !k.o.Live.Current() && k.o.Live.overlay.Live()
+}
+
+// round looks for a newer snapshot, if it is to, and takes it into use; a
+// snapshot in use that cannot be relied on is covered again.
+func (k *Keeper) round(ctx context.Context, look bool) (problem error) {
+	if look {
+		problem = k.find(ctx)
+	} else {
+		problem = k.Status().Problem
+	}
+	switch {
+	case k.candidate != nil:
+		if err := k.install(ctx); err != nil {
+			return err
+		}
+	case k.needsCover():
+		// Not a problem of the newest snapshot, but of all: Current tells.
+		if err := k.recover(ctx); err != nil && ctx.Err() == nil {
+			k.o.Log.Debug("the filter in use cannot be covered yet", "error", err)
+		}
+	}
+	return problem
+}

@@ -1,0 +1,113 @@
+package bloom
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/sendgate/sendgate"
+)
+
+// install puts the candidate in the place of the snapshot in use. A snapshot
+// that can be relied on is not given up for one that cannot, or not yet.
+func (k *Keeper) install(ctx context.Context) error {
+	next, old := k.candidate, k.o.Live.standing.Load()
+	watches := []*watch{next.watch}
+	if old != nil {
+		watches = append(watches, old.watch)
+	}
+	k.o.Live.overlay.watchFor(watches...)
+	covered, err := k.cover(ctx, next)
+	if err != nil && k.o.Live.Current() {
+		k.patience.lose()
+		return fmt.Errorf("generation %d waits: %w", next.snapshot.header.Generation, err)
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	k.use(covered)
+	k.candidate = nil
+	k.o.Loaded(Loaded)
+	h := covered.snapshot.header
+	k.o.Log.Info("a filter was taken into use", "generation", h.Generation, "built", h.BuiltAt, "bytes", covered.snapshot.size,
+		"opt_outs", h.OptOuts.Keys, "opt_ins", h.OptIns.Keys, "false_positive_rate", h.FalsePositiveRate(), "verified", !covered.covered)
+	return nil
+}
+
+// recover covers the snapshot in use once more.
+func (k *Keeper) recover(ctx context.Context) error {
+	old := k.o.Live.standing.Load()
+	again := *old
+	again.watch = &watch{position: again.snapshot.header.Position}
+	k.o.Live.overlay.watchFor(old.watch, again.watch)
+	covered, err := k.cover(ctx, &again)
+	if err != nil {
+		k.patience.lose()
+		k.o.Live.overlay.watchFor(old.watch)
+		return err
+	}
+	k.use(covered)
+	k.o.Log.Info("the filter in use can be relied on again", "generation", k.generation())
+	return nil
+}
+
+// use makes a snapshot the one in use. What it has is dropped from the overlay
+// afterwards, so that a lookup which misses it there finds it here.
+func (k *Keeper) use(s *standing) {
+	k.o.Live.standing.Store(s)
+	k.o.Live.overlay.watchFor(s.watch)
+	if s.covered {
+		k.o.Live.overlay.trim(s.snapshot.header.Position, keepFor)
+	}
+	k.patience = patience{}
+}
+
+// patience spaces attempts that fail: it lets every one through at first, then
+// every second, fourth and so on, up to mostSkipped.
+type patience struct{ failures, skip int }
+
+const mostSkipped = 32
+
+func (p *patience) lose() {
+	p.skip = min(1<<p.failures-1, mostSkipped)
+	p.failures = min(p.failures+1, 10)
+}
+
+func (p *patience) over() bool {
+	if p.skip > 0 {
+		p.skip--
+		return false
+	}
+	return true
+}
+
+// errNotFollowing says that the streams have not been followed from any moment
+// on.
+var errNotFollowing = errors.New("the change streams are not being followed yet")
+
+// cover sees to it that the overlay knows of every change since a snapshot's
+// position. What comes after the replay, the follower hands on: it has a
+// cursor in every stream from before, and no gap since, or the epoch would
+// have moved. The result is the same standing, covered if there is no error.
+func (k *Keeper) cover(ctx context.Context, s *standing) (*standing, error) {
+	ctx, cancel := context.WithTimeout(ctx, replayLimit)
+	defer cancel()
+	overlay, result := k.o.Live.overlay, *s
+	if !overlay.WasLive() {
+		return &result, errNotFollowing
+	}
+	result.epoch = overlay.Epoch()
+	err := k.o.Replayer.Replay(ctx, s.snapshot.header.Position, func(c sendgate.Consent, at sendgate.Place) {
+		overlay.put(c, at, result.epoch)
+	})
+	switch {
+	case err != nil:
+		return &result, fmt.Errorf("read what changed since it was built: %w", err)
+	case overlay.Epoch() != result.epoch:
+		return &result, errors.New("the change streams had a gap while it was being taken into use")
+	case s.watch.lost.Load():
+		return &result, errors.New("more users have changed since it was built than are kept in memory")
+	}
+	result.covered = true
+	return &result, nil
+}
