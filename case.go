@@ -17,6 +17,7 @@ type checkCase struct {
 	// What was learned on the way.
 	consent      Consent // from the overlay, where known
 	exact, known bool
+	filter       FilterAnswer // where the overlay knows nothing
 	record       *Preferences // nil until read, and where it could not be
 	cacheDown    bool
 	zone         *quiet.Zone
@@ -42,7 +43,7 @@ func (c *checkCase) open(check *Check, catalog *Catalog, at time.Time) {
 	topic, _ := catalog.Topic(check.Topic)
 	c.check, c.topic, c.category, c.at = check, topic, topic.Category, at
 	c.zone = catalog.DefaultZone()
-	c.decision = Decision{NotificationID: check.NotificationID, User: check.User, Category: topic.Category.Name, Exact: true}
+	c.decision = Decision{NotificationID: check.NotificationID, User: check.User, Category: topic.Category.Name, Exact: true, InProcess: true}
 }
 
 // end gives the verdict. The first one stands.
@@ -90,6 +91,21 @@ func (c *checkCase) saysNo() (Reason, bool) {
 	}
 	reason, on := c.ruling(c.consent.Settings)
 	return reason, !on
+}
+
+// filterSaysNo tells whether the filter has a no that could not be verified.
+func (c *checkCase) filterSaysNo() (Reason, bool) {
+	switch f := c.filter; {
+	case !f.Loaded || c.category.Essential:
+		return 0, false
+	case f.Hold:
+		return ReasonGlobalUnsubscribe, true
+	case f.OptedOut:
+		return ReasonOptedOut, true
+	default:
+		off := !c.topic.DefaultOn(c.check.Channel)
+		return ReasonDefaultOff, off && f.OptInsCovered && !f.OptedIn
+	}
 }
 
 // hours are the quiet hours that the check has to obey: the user's, as far as

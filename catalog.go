@@ -1,6 +1,7 @@
 package sendgate
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -40,6 +41,19 @@ func (c *Catalog) Topic(name string) (*Topic, bool) {
 func (c *Catalog) Category(name string) (*Category, bool) {
 	cat, ok := c.categories[name]
 	return cat, ok
+}
+
+// OffByDefault lists the settings that are off for users who have not said,
+// ordered by topic; those of essential topics are not among them.
+func (c *Catalog) OffByDefault() (off []Setting) {
+	for _, name := range slices.Sorted(maps.Keys(c.topics)) {
+		for _, channel := range c.channels {
+			if t := c.topics[name]; !t.Category.Essential && !t.DefaultOn(channel) {
+				off = append(off, Setting{name, channel})
+			}
+		}
+	}
+	return off
 }
 
 // Switchable counts what a hold switches off: the topics that are not

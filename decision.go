@@ -73,6 +73,7 @@ type Decision struct {
 	Category       string
 	Exact          bool      // false where only the filter said so
 	Degraded       bool      // decided without full knowledge
+	InProcess      bool      // decided without asking anybody
 	DeliverAt      time.Time // with defer: first instant that quiet hours and caps would let it through; zero if none
 	RetryAt        time.Time // the same with suppress
 	Caps           []CapState

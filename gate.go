@@ -15,6 +15,38 @@ type Overlay interface {
 	Consent(user UserID) (c Consent, exact, known bool)
 }
 
+// Filter knows, in process, what every user had chosen when its snapshot was
+// taken. Where the Overlay knows a user, the Overlay alone counts.
+type Filter interface {
+	// Look asks about a user's holds and one setting.
+	Look(user UserID, s Setting) FilterAnswer
+	// LookHard asks about a user's hard holds alone. Of the answer, Loaded,
+	// Current and Hold are set.
+	LookHard(user UserID) FilterAnswer
+	// Rejected is told of every check that was rejected because of a hit.
+	Rejected(user UserID, s Setting)
+}
+
+// FilterAnswer is what a filter knows. Hold, OptedOut and OptedIn are hits: a
+// false one is certain, up to the snapshot, and a true one is so but for the
+// filter's false-positive rate.
+type FilterAnswer struct {
+	Loaded  bool // there is a snapshot; without one the rest says nothing
+	Current bool // nothing that was announced since the snapshot can have been missed
+
+	Hold          bool // a hold stands, or a hard hold where those were asked about
+	OptedOut      bool // the setting is off
+	OptInsCovered bool // OptedIn says something of this setting
+	OptedIn       bool // the setting is on
+}
+
+// noFilter is a filter without a snapshot.
+type noFilter struct{}
+
+func (noFilter) Look(UserID, Setting) FilterAnswer { return FilterAnswer{} }
+func (noFilter) LookHard(UserID) FilterAnswer      { return FilterAnswer{} }
+func (noFilter) Rejected(UserID, Setting)          {}
+
 // Records reads users' exact preferences.
 type Records interface {
 	// Read answers every ask, in order. It returns within its own time limits
@@ -81,11 +113,12 @@ type Observer interface {
 	ZoneFellBack()
 }
 
-// Options are what a Gate is made of. All but Now and CapsBesideRecords are
-// required.
+// Options are what a Gate is made of. All but Filter, Now and CapsBesideRecords
+// are required.
 type Options struct {
 	Catalog  *Catalog
 	Overlay  Overlay
+	Filter   Filter // nil: every check that the overlay does not answer reads the record
 	Records  Records
 	Caps     Caps
 	Observer Observer
@@ -102,6 +135,7 @@ type Options struct {
 type Gate struct {
 	catalog           atomic.Pointer[Catalog]
 	overlay           Overlay
+	filter            Filter
 	records           Records
 	caps              Caps
 	observer          Observer
@@ -112,11 +146,14 @@ type Gate struct {
 // NewGate makes a Gate.
 func NewGate(o Options) *Gate {
 	g := &Gate{
-		overlay: o.Overlay, records: o.Records, caps: o.Caps, observer: o.Observer,
+		overlay: o.Overlay, filter: o.Filter, records: o.Records, caps: o.Caps, observer: o.Observer,
 		capsBesideRecords: o.CapsBesideRecords, now: o.Now,
 	}
 	if g.now == nil {
 		g.now = SystemClock
+	}
+	if g.filter == nil {
+		g.filter = noFilter{}
 	}
 	g.catalog.Store(o.Catalog)
 	return g

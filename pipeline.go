@@ -59,23 +59,38 @@ func (r *round) run(ctx context.Context, batch []*checkCase) {
 	}
 }
 
-// settle draws the consequence of what a step left behind. A step that could
-// not tell follows the category's policy: what is known here of an opt-out is
-// obeyed, and otherwise the check ends, or goes on without that knowledge.
+// endUnverified follows the category's policy where a step could not tell: what
+// the overlay knows of an opt-out is obeyed, and otherwise the check ends, or
+// goes on without that knowledge. What the filter says is a reason to end it
+// where the policy would end it anyway.
+func (c *checkCase) endUnverified() {
+	reason, no := c.saysNo()
+	byFilter := false
+	if !no && c.category.OnUnverifiable == UnverifiableSuppress {
+		reason, byFilter = c.filterSaysNo()
+	}
+	switch {
+	case no:
+		c.end(Suppress, reason)
+	case byFilter:
+		c.decision.Exact = false
+		c.end(Suppress, reason)
+	case c.category.OnUnverifiable == UnverifiableSuppress:
+		c.end(Suppress, ReasonUnverifiable)
+		c.passesAt(c.at.Add(unverifiableRetry))
+	default:
+		c.reason = ReasonUnverified
+	}
+}
+
+// settle draws the consequence of what a step left behind.
 func (c *checkCase) settle(step Step, took time.Duration) {
 	if c.judged && !c.closed {
 		c.decision.Step = step
 	}
 	if c.err != nil && !c.ended {
 		c.decision.Step, c.decision.Degraded = step, true
-		if reason, no := c.saysNo(); no {
-			c.end(Suppress, reason)
-		} else if c.category.OnUnverifiable == UnverifiableSuppress {
-			c.end(Suppress, ReasonUnverifiable)
-			c.passesAt(c.at.Add(unverifiableRetry))
-		} else {
-			c.reason = ReasonUnverified
-		}
+		c.endUnverified()
 	}
 	c.closed = c.closed || c.ended
 	if c.explain {

@@ -10,9 +10,9 @@ import (
 
 var errCapsDown = errors.New("the Redis that holds the caps did not answer this check")
 
-// global looks at the holds that are known in process. For an essential check
-// it is the only step, and hard holds are the only thing it looks for; what is
-// not known for certain is read.
+// global looks at the holds that are known in process: to the overlay, or else
+// to the filter. For an essential check it is the only step, and hard holds are
+// the only thing it looks for; what is not known for certain is read.
 func (r *round) global(ctx context.Context, open []*checkCase) {
 	var verify []*checkCase
 	for _, c := range open {
@@ -22,14 +22,20 @@ func (r *round) global(ctx context.Context, open []*checkCase) {
 		case c.category.Essential && c.known && c.exact:
 			c.endEssential(c.consent.Hard)
 		case c.category.Essential:
-			verify = append(verify, c)
+			if f := r.lookHard(c); !f.Current || f.Hold {
+				verify = append(verify, c)
+			} else {
+				c.endEssential(false)
+			}
 		case c.known && c.exact && c.consent.Global:
 			c.find("a hold stands, known in process at revision %d", c.consent.Revision)
 			c.end(Suppress, ReasonGlobalUnsubscribe)
 		case c.known && c.exact:
 			c.find("no hold stands, known in process at revision %d", c.consent.Revision)
+		case c.known:
+			c.find("known in process at revision %d, but something newer may have been missed", c.consent.Revision)
 		default:
-			c.find("nothing is known in process of this user")
+			r.globalByFilter(c)
 		}
 	}
 	r.read(ctx, verify)
@@ -53,18 +59,52 @@ func (c *checkCase) endEssential(hard bool) {
 	c.end(Allow, ReasonEssential)
 }
 
-// filter looks at the settings that are known in process. What it knows for
-// certain ends a check without I/O; it never allows by itself.
+// lookHard asks the filter about the hard holds of a user whom the overlay does
+// not know.
+func (r *round) lookHard(c *checkCase) (f FilterAnswer) {
+	if !c.known {
+		f = r.Gate.filter.LookHard(c.check.User)
+	}
+	return f
+}
+
+// globalByFilter looks at the holds of a user whom the overlay does not know.
+// Only the record is certain of one that the filter finds; the category says
+// whether it is asked.
+func (r *round) globalByFilter(c *checkCase) {
+	c.filter = r.Gate.filter.Look(c.check.User, Setting{c.check.Topic, c.check.Channel})
+	switch f := c.filter; {
+	case !f.Loaded:
+		c.find("nothing is known in process of this user")
+	case !f.Hold:
+		c.find("no hold is in the filter")
+	case !f.Current || c.category.FilterHit == HitVerify:
+		c.find("a hold is in the filter, to be verified")
+	default:
+		c.find("a hold is in the filter")
+		r.rejectByHit(c, ReasonGlobalUnsubscribe)
+	}
+}
+
+// rejectByHit ends a check for what the filter alone says.
+func (r *round) rejectByHit(c *checkCase, reason Reason) {
+	if !c.ended {
+		c.decision.Exact = false
+		r.Gate.filter.Rejected(c.check.User, Setting{c.check.Topic, c.check.Channel})
+	}
+	c.end(Suppress, reason)
+}
+
+// filter looks at the settings that are known in process: to the overlay, which
+// is certain, or else to the filter. It never allows by itself.
 func (r *round) filter(_ context.Context, open []*checkCase) {
 	for _, c := range open {
-		if c.category.Essential {
-			c.find("not asked: the category is essential")
-			continue
-		}
 		reason, no := c.saysNo()
 		switch {
+		case c.category.Essential:
+			c.find("not asked: the category is essential")
 		case !c.known:
-			c.find("nothing is known in process of this user")
+			r.settingByFilter(c)
 		case !c.exact:
 			c.find("known in process at revision %d, but something newer may have been missed", c.consent.Revision)
 		case no:
@@ -76,6 +116,37 @@ func (r *round) filter(_ context.Context, open []*checkCase) {
 			c.find("no opt-out, known in process at revision %d", c.consent.Revision)
 		}
 	}
+}
+
+// settingByFilter looks at the setting of a user whom the overlay does not
+// know. Where the topic is off by default, that no opt-in is in the filter is
+// certain; that an opt-out is in it is not, and the category says whether the
+// record is asked.
+func (r *round) settingByFilter(c *checkCase) {
+	f := c.filter
+	c.judged = f.Loaded
+	switch off := !c.topic.DefaultOn(c.check.Channel); {
+	case !f.Loaded:
+		c.find("nothing is known in process of this user")
+	case off && f.OptInsCovered && !f.OptedIn && f.Current:
+		c.find("off by default, and no opt-in is in the filter")
+		c.end(Suppress, f.settingReason())
+	case !f.OptedOut:
+		c.find("no opt-out is in the filter")
+	case !f.Current || c.category.FilterHit == HitVerify:
+		c.find("an opt-out is in the filter, to be verified")
+	default:
+		c.find("an opt-out is in the filter")
+		r.rejectByHit(c, ReasonOptedOut)
+	}
+}
+
+// settingReason is why a setting is off that is off by default.
+func (f FilterAnswer) settingReason() Reason {
+	if f.OptedOut {
+		return ReasonOptedOut
+	}
+	return ReasonDefaultOff
 }
 
 // preference reads the exact records and asks them.
@@ -123,6 +194,7 @@ func (r *round) read(ctx context.Context, cases []*checkCase) {
 	}
 	for i, a := range r.records.Read(ctx, asks) {
 		c := cases[i]
+		c.decision.InProcess = c.decision.InProcess && c.ended
 		c.record, c.cacheDown, c.err = a.Preferences, a.CacheDown, a.Err
 		if c.record == nil || c.record.QuietHours == nil || c.record.QuietHours.Timezone == "" {
 			continue
