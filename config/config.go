@@ -39,18 +39,9 @@ type Config struct {
 	Redis      redisconn.Options `yaml:"redis" envPrefix:"REDIS_"`
 	CapsRedis  redisconn.Options `yaml:"caps_redis" envPrefix:"CAPS_REDIS_"` // without addrs: Redis
 	Store      Store             `yaml:"store" envPrefix:"STORE_"`
+	Filter     Filter            `yaml:"filter" envPrefix:"FILTER_"`
 	Timeouts   Timeouts          `yaml:"timeouts" envPrefix:"TIMEOUTS_"`
 	Log        Log               `yaml:"log" envPrefix:"LOG_"`
-}
-
-// Store says where preferences are kept.
-type Store struct {
-	Bbolt Bbolt `yaml:"bbolt" envPrefix:"BBOLT_"`
-}
-
-// Bbolt is a store in one file of this machine.
-type Bbolt struct {
-	Path string `yaml:"path" env:"PATH"`
 }
 
 // Timeouts bound what a check waits for, each from 1ms to 10s.
@@ -77,6 +68,7 @@ func (c *Config) CapsBesideRecords() bool { return len(c.CapsRedis.Addrs) == 0 }
 func Default() Config {
 	return Config{
 		Listen: "127.0.0.1:8080", Namespace: keyspace.DefaultNamespace, Partitions: keyspace.DefaultPartitions,
+		Filter:   defaultFilter(),
 		Timeouts: Timeouts{Redis: 5 * time.Millisecond, Store: 50 * time.Millisecond},
 		Log:      Log{Level: "info"},
 	}
@@ -87,6 +79,7 @@ func Default() Config {
 // lines.
 func Load(path string, environment map[string]string) (*Config, error) {
 	c := Default()
+	c.Filter.AimFalsePositive = 0 // to see whether anything is said of it
 	file, err := yamlfile.Read(path, &c)
 	if err != nil {
 		return nil, err
@@ -95,11 +88,14 @@ func Load(path string, environment map[string]string) (*Config, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.Store.complete()
+	c.Filter.complete()
 	if faults := c.validate(); len(faults) > 0 {
 		return nil, located(file, overridden, faults)
 	}
-	c.Catalog = relativeTo(path, c.Catalog)
-	c.Store.Bbolt.Path = relativeTo(path, c.Store.Bbolt.Path)
+	for _, p := range []*string{&c.Catalog, &c.Store.Bbolt.Path, &c.Filter.CacheDir} {
+		*p = relativeTo(path, *p)
+	}
 	return &c, nil
 }
 
@@ -121,15 +117,19 @@ func located(file *yamlfile.File, overridden map[string]string, faults sendgate.
 	return errors.New(strings.Join(lines, "\n"))
 }
 
+// relativeTo is a path as seen from the folder of a file. None stays none.
 func relativeTo(file, path string) string {
-	if filepath.IsAbs(path) {
+	if path == "" || filepath.IsAbs(path) {
 		return path
 	}
 	return filepath.Join(filepath.Dir(file), path)
 }
 
+// report takes one fault, at the path of a member.
+type report func(field, format string, args ...any)
+
 func (c *Config) validate() (errs sendgate.Errors) {
-	fault := func(field, format string, args ...any) {
+	var fault report = func(field, format string, args ...any) {
 		errs.Add(sendgate.Errorf(CodeInvalidConfig, field, format, args...))
 	}
 	if err := validateListen(c.Listen); err != nil {
@@ -148,9 +148,8 @@ func (c *Config) validate() (errs sendgate.Errors) {
 	if !c.CapsBesideRecords() || isSet(c.CapsRedis) {
 		errs.Add(redisFault("caps_redis", c.CapsRedis))
 	}
-	if c.Store.Bbolt.Path == "" {
-		fault("store", "a store is required, such as bbolt: {path: sendgate.db}")
-	}
+	c.Store.validate(fault)
+	c.Filter.validate(fault, c.Store)
 	for _, t := range []struct {
 		field string
 		value time.Duration

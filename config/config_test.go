@@ -16,10 +16,13 @@ import (
 	"github.com/sendgate/sendgate/redisconn"
 )
 
-const least = `catalog: catalog.yaml
+const (
+	unstored = `catalog: catalog.yaml
 redis: {addrs: ["127.0.0.1:6379"]}
-store: {bbolt: {path: sendgate.db}}
 `
+	least    = unstored + "store: {bbolt: {path: sendgate.db}}\n"
+	onDynamo = unstored + "store: {dynamodb: {}}\n"
+)
 
 func write(t *testing.T, text string) string {
 	t.Helper()
@@ -66,7 +69,19 @@ namespace: blue
 partitions: 16
 redis: {mode: cluster, addrs: ["a:1", "b:2"], username: gate, password: secret, tls: true, pool_size: 8}
 caps_redis: {mode: single, addrs: ["c:3"], username: caps, password: hidden, tls: true, pool_size: 9}
-store: {bbolt: {path: /var/lib/sendgate.db}}
+store: {dynamodb: {region: eu-west-1, endpoint: "http://127.0.0.1:4567", table_prefix: blue, create: true, scan_units: 50}}
+filter:
+  url: s3://filters?region=eu-west-1
+  memory: 2GB
+  max_false_positive: 1e-3
+  aim_false_positive: 0.0005
+  schedule: "@hourly"
+  early_changes: 7
+  keep: 5
+  poll: 1m
+  max_age: 2h
+  verify_sample: 0.5
+  cache_dir: /var/cache
 timeouts: {redis: 1s, store: 10s}
 log: {level: debug}
 `
@@ -76,9 +91,15 @@ func complete() config.Config {
 		Listen: "[::1]:0", Catalog: "/etc/sendgate/catalog.yaml", Namespace: "blue", Partitions: 16,
 		Redis:     redisconn.Options{Mode: "cluster", Addrs: []string{"a:1", "b:2"}, Username: "gate", Password: "secret", TLS: true, PoolSize: 8},
 		CapsRedis: redisconn.Options{Mode: "single", Addrs: []string{"c:3"}, Username: "caps", Password: "hidden", TLS: true, PoolSize: 9},
-		Store:     config.Store{Bbolt: config.Bbolt{Path: "/var/lib/sendgate.db"}},
-		Timeouts:  config.Timeouts{Redis: time.Second, Store: 10 * time.Second},
-		Log:       config.Log{Level: "debug"},
+		Store: config.Store{DynamoDB: &config.DynamoDB{
+			Region: "eu-west-1", Endpoint: "http://127.0.0.1:4567", TablePrefix: "blue", Create: true, ScanUnits: 50,
+		}},
+		Filter: config.Filter{
+			URL: "s3://filters?region=eu-west-1", Memory: 2_000_000_000, MaxFalsePositive: 0.001, AimFalsePositive: 0.0005, Schedule: "@hourly",
+			EarlyChanges: 7, Keep: 5, Poll: time.Minute, MaxAge: 2 * time.Hour, VerifySample: 0.5, CacheDir: "/var/cache",
+		},
+		Timeouts: config.Timeouts{Redis: time.Second, Store: 10 * time.Second},
+		Log:      config.Log{Level: "debug"},
 	}
 }
 
@@ -88,22 +109,29 @@ func TestEveryMemberIsRead(t *testing.T) {
 	}
 }
 
-// variables are all that override a value, each with the value that
-// everything has.
+// variables are all that override a value but for the other store's, each with
+// the value that everything has.
 var variables = map[string]string{
 	"SENDGATE_LISTEN": "[::1]:0", "SENDGATE_CATALOG": "/etc/sendgate/catalog.yaml", "SENDGATE_NAMESPACE": "blue", "SENDGATE_PARTITIONS": "16",
 	"SENDGATE_REDIS_MODE": "cluster", "SENDGATE_REDIS_ADDRS": "a:1,b:2", "SENDGATE_REDIS_USERNAME": "gate", "SENDGATE_REDIS_PASSWORD": "secret",
 	"SENDGATE_REDIS_TLS": "true", "SENDGATE_REDIS_POOL_SIZE": "8", "SENDGATE_CAPS_REDIS_MODE": "single", "SENDGATE_CAPS_REDIS_ADDRS": "c:3",
 	"SENDGATE_CAPS_REDIS_USERNAME": "caps", "SENDGATE_CAPS_REDIS_PASSWORD": "hidden", "SENDGATE_CAPS_REDIS_TLS": "true", "SENDGATE_CAPS_REDIS_POOL_SIZE": "9",
-	"SENDGATE_STORE_BBOLT_PATH": "/var/lib/sendgate.db", "SENDGATE_TIMEOUTS_REDIS": "1s", "SENDGATE_TIMEOUTS_STORE": "10s", "SENDGATE_LOG_LEVEL": "debug",
+	"SENDGATE_STORE_DYNAMODB_REGION": "eu-west-1", "SENDGATE_STORE_DYNAMODB_ENDPOINT": "http://127.0.0.1:4567", "SENDGATE_STORE_DYNAMODB_TABLE_PREFIX": "blue",
+	"SENDGATE_STORE_DYNAMODB_CREATE": "true", "SENDGATE_STORE_DYNAMODB_SCAN_UNITS": "50", "SENDGATE_FILTER_URL": "s3://filters?region=eu-west-1",
+	"SENDGATE_FILTER_MEMORY": "2GB", "SENDGATE_FILTER_MAX_FALSE_POSITIVE": "0.001", "SENDGATE_FILTER_AIM_FALSE_POSITIVE": "5e-4",
+	"SENDGATE_FILTER_SCHEDULE": "@hourly", "SENDGATE_FILTER_EARLY_CHANGES": "7", "SENDGATE_FILTER_KEEP": "5", "SENDGATE_FILTER_POLL": "1m",
+	"SENDGATE_FILTER_MAX_AGE": "2h", "SENDGATE_FILTER_VERIFY_SAMPLE": "0.5", "SENDGATE_FILTER_CACHE_DIR": "/var/cache", "SENDGATE_TIMEOUTS_REDIS": "1s", "SENDGATE_TIMEOUTS_STORE": "10s", "SENDGATE_LOG_LEVEL": "debug",
 }
 
 // members lists the path of every member, as `redis.pool_size`.
 func members(t reflect.Type, prefix string) (paths []string) {
 	for field := range t.Fields() {
-		path := prefix + field.Tag.Get("yaml")
-		if field.Type.Kind() == reflect.Struct {
-			paths = append(paths, members(field.Type, path+".")...)
+		path, of := prefix+field.Tag.Get("yaml"), field.Type
+		if of.Kind() == reflect.Pointer {
+			of = of.Elem()
+		}
+		if of.Kind() == reflect.Struct {
+			paths = append(paths, members(of, path+".")...)
 		} else {
 			paths = append(paths, path)
 		}
@@ -113,13 +141,17 @@ func members(t reflect.Type, prefix string) (paths []string) {
 
 func TestEveryMemberCanBeOverridden(t *testing.T) {
 	named := map[string]bool{}
+	if c := load(t, unstored, map[string]string{"SENDGATE_STORE_BBOLT_PATH": "/s"}); c.Store != (config.Store{Bbolt: config.Bbolt{Path: "/s"}}) {
+		t.Errorf("%+v", c.Store)
+	}
 	for _, path := range members(reflect.TypeFor[config.Config](), "") {
 		named["SENDGATE_"+strings.ToUpper(strings.ReplaceAll(path, ".", "_"))] = true
 	}
+	delete(named, "SENDGATE_STORE_BBOLT_PATH")
 	if want := slices.Sorted(maps.Keys(variables)); !slices.Equal(slices.Sorted(maps.Keys(named)), want) {
 		t.Errorf("the members are %v", slices.Sorted(maps.Keys(named)))
 	}
-	if c := load(t, least, variables); !reflect.DeepEqual(*c, complete()) {
+	if c := load(t, unstored, variables); !reflect.DeepEqual(*c, complete()) {
 		t.Errorf("%+v", *c)
 	}
 	// The environment wins over the file, one member at a time.
@@ -127,8 +159,13 @@ func TestEveryMemberCanBeOverridden(t *testing.T) {
 		"SENDGATE_LISTEN": "a:1", "SENDGATE_CATALOG": "/c", "SENDGATE_NAMESPACE": "green", "SENDGATE_PARTITIONS": "2", "SENDGATE_REDIS_ADDRS": "d:4",
 		"SENDGATE_REDIS_USERNAME": "n", "SENDGATE_REDIS_PASSWORD": "n", "SENDGATE_REDIS_TLS": "false", "SENDGATE_REDIS_POOL_SIZE": "1",
 		"SENDGATE_CAPS_REDIS_MODE": "cluster", "SENDGATE_CAPS_REDIS_ADDRS": "e:5", "SENDGATE_CAPS_REDIS_USERNAME": "n", "SENDGATE_CAPS_REDIS_PASSWORD": "n",
-		"SENDGATE_CAPS_REDIS_TLS": "false", "SENDGATE_CAPS_REDIS_POOL_SIZE": "1", "SENDGATE_STORE_BBOLT_PATH": "/s", "SENDGATE_TIMEOUTS_REDIS": "2ms",
+		"SENDGATE_CAPS_REDIS_TLS": "false", "SENDGATE_CAPS_REDIS_POOL_SIZE": "1", "SENDGATE_TIMEOUTS_REDIS": "2ms",
 		"SENDGATE_TIMEOUTS_STORE": "2ms", "SENDGATE_LOG_LEVEL": "error",
+		"SENDGATE_STORE_DYNAMODB_REGION": "us-east-1", "SENDGATE_STORE_DYNAMODB_ENDPOINT": "https://d", "SENDGATE_STORE_DYNAMODB_TABLE_PREFIX": "p",
+		"SENDGATE_STORE_DYNAMODB_CREATE": "false", "SENDGATE_STORE_DYNAMODB_SCAN_UNITS": "0", "SENDGATE_FILTER_URL": "file:///f",
+		"SENDGATE_FILTER_MEMORY": "1048576", "SENDGATE_FILTER_MAX_FALSE_POSITIVE": "0.01", "SENDGATE_FILTER_AIM_FALSE_POSITIVE": "1e-12",
+		"SENDGATE_FILTER_SCHEDULE": "0 4 * * *", "SENDGATE_FILTER_EARLY_CHANGES": "0", "SENDGATE_FILTER_KEEP": "1", "SENDGATE_FILTER_POLL": "1s",
+		"SENDGATE_FILTER_MAX_AGE": "720h", "SENDGATE_FILTER_VERIFY_SAMPLE": "0", "SENDGATE_FILTER_CACHE_DIR": "/d",
 	} {
 		got, want := *load(t, everything, map[string]string{name: other}), complete()
 		if n := differences(reflect.ValueOf(got), reflect.ValueOf(want)); n != 1 {
@@ -139,8 +176,8 @@ func TestEveryMemberCanBeOverridden(t *testing.T) {
 
 func differences(a, b reflect.Value) (n int) {
 	for i := range a.NumField() {
-		if a.Field(i).Kind() == reflect.Struct {
-			n += differences(a.Field(i), b.Field(i))
+		if of := reflect.Indirect(a.Field(i)); of.Kind() == reflect.Struct {
+			n += differences(of, reflect.Indirect(b.Field(i)))
 		} else if !reflect.DeepEqual(a.Field(i).Interface(), b.Field(i).Interface()) {
 			n++
 		}
@@ -204,12 +241,9 @@ func TestFilesThatAreRefused(t *testing.T) {
 		least + "caps_redis: {tls: true}\n":                         "gate.yaml:4: caps_redis.addrs: at least one host:port is needed",
 		least + "caps_redis:\n  addrs: []\n  pool_size: 3\n":        "gate.yaml:5: caps_redis.addrs: at least one host:port is needed",
 		least + "caps_redis:\n  addrs: [\"a:1\", \"b:1\"]\n":        "gate.yaml:5: caps_redis.addrs: a single Redis has one address",
-		// They come later. Until then nobody may believe that they are obeyed.
-		least + "filter: {memory: 512MiB}\n":           `gate.yaml:4: the file: there is no member "filter"`,
-		strings.Replace(least, "bbolt", "dynamodb", 1): `gate.yaml:3: store: there is no member "dynamodb"`,
 		"log: {level: loud}\n": "gate.yaml:1: catalog: the path of a catalog file is required\n" +
 			"gate.yaml:1: redis.addrs: at least one host:port is needed\n" +
-			"gate.yaml:1: store: a store is required, such as bbolt: {path: sendgate.db}\n" +
+			"gate.yaml:1: store: a store is required: bbolt: {path: sendgate.db} for one gate, or dynamodb: {region: eu-west-1} for several\n" +
 			`gate.yaml:1: log.level: must be debug, info, warn or error, not "loud"`,
 	} {
 		refused(t, text, nil, want)
@@ -252,7 +286,7 @@ func TestVariablesThatAreRefused(t *testing.T) {
 // Others name their variables so too. They are left alone.
 func TestForeignVariables(t *testing.T) {
 	foreign := map[string]string{"PATH": "/bin", "SENDGATE": "x", "SENDGATE_CASES": "/cases", "TIMEOUTS_REDIS": "x"}
-	for _, service := range []string{"SENDGATE", "SENDGATE_REDIS", "SENDGATE_STORE", "SENDGATE_GATE"} { // as Kubernetes does
+	for _, service := range []string{"SENDGATE", "SENDGATE_REDIS", "SENDGATE_STORE", "SENDGATE_FILTER", "SENDGATE_GATE"} { // as Kubernetes does
 		for _, v := range []string{"SERVICE_HOST", "SERVICE_PORT", "SERVICE_PORT_HTTP", "PORT", "PORT_8080_TCP", "PORT_8080_TCP_PROTO", "PORT_8080_TCP_PORT", "PORT_8080_TCP_ADDR"} {
 			foreign[service+"_"+v] = fmt.Sprint("tcp://10.0.0.1:8080/", v)
 		}

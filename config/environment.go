@@ -20,6 +20,14 @@ import (
 // service called sendgate in that form. One that is nearly the name of a value
 // is a slip, and is refused.
 func override(c *Config, environment map[string]string) (used map[string]string, err error) {
+	if c.Store.DynamoDB == nil { // the library passes by what is not there
+		c.Store.DynamoDB = &DynamoDB{}
+		defer func() {
+			if !anyBegins(used, variable("store.dynamodb")+"_") {
+				c.Store.DynamoDB = nil
+			}
+		}()
+	}
 	params, err := env.GetFieldParamsWithOptions(c, env.Options{Prefix: EnvPrefix, Environment: map[string]string{}})
 	if err != nil {
 		return nil, err
@@ -36,7 +44,7 @@ func override(c *Config, environment map[string]string) (used map[string]string,
 		switch {
 		case !strings.HasPrefix(name, EnvPrefix):
 		case !known[name]:
-			if meant := nearly(name, known); meant != "" {
+			if meant := nearly(name, known); meant != "" && !isPort(name) {
 				return nil, fmt.Errorf("environment: %s overrides nothing; is %s meant?", name, meant)
 			}
 		case value != "":
@@ -49,6 +57,20 @@ func override(c *Config, environment map[string]string) (used map[string]string,
 	}
 	return used, nil
 }
+
+func anyBegins(used map[string]string, prefix string) bool {
+	for name := range used {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// isPort tells whether a name is one that Kubernetes makes: of a service
+// called sendgate-filter it would be a slip of SENDGATE_FILTER_POLL otherwise.
+// No member of the configuration is a port.
+func isPort(name string) bool { return strings.HasSuffix(name, "_PORT") }
 
 // shownValue is a variable's value as an error may show it.
 func shownValue(name, value string) string {

@@ -11,21 +11,18 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/sendgate/sendgate"
+	"github.com/sendgate/sendgate/backend"
 	"github.com/sendgate/sendgate/catalogfile"
 	"github.com/sendgate/sendgate/config"
 	"github.com/sendgate/sendgate/node"
-	"github.com/sendgate/sendgate/prefs/boltstore"
-	"github.com/sendgate/sendgate/redisconn"
 )
 
 type serveCmd struct {
 	Config string `required:"" type:"existingfile" help:"The configuration file."`
 }
 
-func (c serveCmd) Run(ctx context.Context, s streams) error {
+func (c serveCmd) Run(ctx context.Context, s streams) (err error) {
 	conf, err := config.Load(c.Config, environment())
 	if err != nil {
 		return err
@@ -38,26 +35,14 @@ func (c serveCmd) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	store, err := boltstore.Open(conf.Store.Bbolt.Path)
+	b, err := backend.Open(ctx, conf)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, store.Close()) }()
-	client, err := redisconn.Open(conf.Redis)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = client.Close() }()
-	var caps redis.UniversalClient
-	if !conf.CapsBesideRecords() {
-		if caps, err = redisconn.Open(conf.CapsRedis); err != nil {
-			return err
-		}
-		defer func() { _ = caps.Close() }()
-	}
+	defer func() { err = errors.Join(err, b.Close()) }()
 	return serve(ctx, conf.Listen, node.Options{
 		Catalog: catalog, Reload: func() (*sendgate.Catalog, error) { return catalogfile.Load(conf.Catalog) },
-		Redis: client, CapsRedis: caps, Store: store, Namespace: conf.Namespace, Partitions: conf.Partitions,
+		Redis: b.Redis, CapsRedis: b.CapsRedis, Store: b.Store, Namespace: conf.Namespace, Partitions: conf.Partitions,
 		RedisLimit: conf.Timeouts.Redis, StoreLimit: conf.Timeouts.Store, Log: newLog(s.err, level),
 	}, func(addr string) error {
 		_, err := fmt.Fprintf(s.out, "gate: listening on http://%s\n", addr)

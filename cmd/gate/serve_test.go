@@ -21,17 +21,25 @@ func writeFile(t *testing.T, path, text string) {
 	}
 }
 
-func serveOn(t *testing.T, dir, redisAddr string) *process {
+// configure writes a gate's files into a folder, and returns the path of the
+// configuration.
+func configure(t *testing.T, dir, redisAddr, store string) string {
 	t.Helper()
+	path := filepath.Join(dir, "gate.yaml")
 	writeFile(t, filepath.Join(dir, "catalog.yaml"), string(catalogfile.SampleYAML()))
-	writeFile(t, filepath.Join(dir, "gate.yaml"), fmt.Sprintf(`
+	writeFile(t, path, fmt.Sprintf(`
 listen: 127.0.0.1:0
 catalog: catalog.yaml
 redis: {addrs: ["%s"]}
-store: {bbolt: {path: sendgate.db}}
+store: {%s}
 timeouts: {redis: 1s, store: 1s}
-`, redisAddr))
-	return start(t, "serve", "--config", filepath.Join(dir, "gate.yaml"))
+`, redisAddr, store))
+	return path
+}
+
+func serveOn(t *testing.T, dir, redisAddr string) *process {
+	t.Helper()
+	return start(t, "serve", "--config", configure(t, dir, redisAddr, "bbolt: {path: sendgate.db}"))
 }
 
 func TestServeReloadsItsCatalog(t *testing.T) {
