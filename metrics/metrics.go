@@ -30,6 +30,9 @@ type Metrics struct {
 	breakers    *prometheus.GaugeVec
 	reloads     *prometheus.CounterVec
 	requests    *prometheus.HistogramVec
+	inProcess   prometheus.Counter
+	rejects     *prometheus.CounterVec
+	loads       *prometheus.CounterVec
 }
 
 // fast are the buckets of what takes from microseconds to a second.
@@ -84,6 +87,7 @@ func New() *Metrics {
 			Buckets: fast,
 		}, []string{"route", "method", "status"}),
 	}
+	m.filter(f)
 	steps := f.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "sendgate_step_seconds",
 		Help:    "What a step took, for all checks of a request together.",
@@ -95,6 +99,22 @@ func New() *Metrics {
 	return m
 }
 
+// filter makes the metrics of the filter and of what it saves.
+func (m *Metrics) filter(f promauto.Factory) {
+	m.inProcess = f.NewCounter(prometheus.CounterOpts{
+		Name: "sendgate_checks_in_process_total",
+		Help: "Decisions that were made without asking Redis or the store.",
+	})
+	m.rejects = f.NewCounterVec(prometheus.CounterOpts{
+		Name: "sendgate_filter_rejects_verified_total",
+		Help: "Rejections by the filter that were verified in the background: confirmed, false_positive, or failed.",
+	}, []string{"outcome"})
+	m.loads = f.NewCounterVec(prometheus.CounterOpts{
+		Name: "sendgate_filter_loads_total",
+		Help: "Published filters, by what came of them: loaded, refused, or failed (to be fetched).",
+	}, []string{"result"})
+}
+
 // Handler serves the metrics.
 func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{Registry: m.registry})
@@ -103,6 +123,9 @@ func (m *Metrics) Handler() http.Handler {
 // Decided counts a decision.
 func (m *Metrics) Decided(d *sendgate.Decision) {
 	m.decisions.WithLabelValues(d.Step.String(), d.Verdict.String(), d.Reason.String(), strconv.FormatBool(d.Degraded)).Inc()
+	if d.InProcess {
+		m.inProcess.Inc()
+	}
 	if d.Degraded && d.Verdict == sendgate.Allow {
 		m.uncapped.WithLabelValues(d.Category).Inc()
 	}
@@ -147,6 +170,18 @@ func (m *Metrics) CatalogReloaded(err error) {
 // Requested records an HTTP request. route is a pattern, never a path.
 func (m *Metrics) Requested(route, method string, status int, took time.Duration) {
 	m.requests.WithLabelValues(route, method, strconv.Itoa(status)).Observe(took.Seconds())
+}
+
+// RejectVerified counts a rejection by the filter that was verified.
+func (m *Metrics) RejectVerified(outcome string) { m.rejects.WithLabelValues(outcome).Inc() }
+
+// FilterLoaded counts what came of a published filter.
+func (m *Metrics) FilterLoaded(result string) { m.loads.WithLabelValues(result).Inc() }
+
+// LabelledGauge adds one series of a metric whose value is asked for whenever
+// it is read.
+func (m *Metrics) LabelledGauge(name, help, label, of string, value func() float64) {
+	promauto.With(m.registry).NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help, ConstLabels: prometheus.Labels{label: of}}, value)
 }
 
 // Gauge adds a metric whose value is asked for whenever it is read.

@@ -36,8 +36,8 @@ const (
 // check waits for it.
 const fillLimit = 250 * time.Millisecond
 
-// Options are what a gate is made of. All but CapsRedis, Reload and Now are
-// required.
+// Options are what a gate is made of. All but CapsRedis, Filter, Reload and Now
+// are required.
 type Options struct {
 	Catalog *sendgate.Catalog
 	// Reload reads the catalog again; nil means that it cannot be.
@@ -45,6 +45,7 @@ type Options struct {
 	Redis      redis.UniversalClient
 	CapsRedis  redis.UniversalClient // nil: the same Redis
 	Store      prefs.Store
+	Filter     *Filter // nil: there is none
 	Namespace  string
 	Partitions int // of a store that is new
 	RedisLimit time.Duration
@@ -58,6 +59,7 @@ type Node struct {
 	o       Options
 	metrics *metrics.Metrics
 	overlay *bloom.Overlay
+	filter  *filtering // nil if there is none
 	reader  *prefs.Reader
 	gate    *sendgate.Gate
 	server  *api.Server
@@ -100,8 +102,13 @@ func Start(ctx context.Context, o Options) (*Node, error) {
 		StoreGuard: n.guard("store", max(prefs.FillLimit, o.StoreLimit), storeInFlight, nil),
 		Observe:    func(outcome prefs.CacheOutcome) { n.metrics.CacheLooked(outcome.String()) },
 	})
+	var filter sendgate.Filter
+	if o.Filter != nil {
+		n.filter = n.newFiltering(space)
+		filter = n.filter.live
+	}
 	n.gate = sendgate.NewGate(sendgate.Options{
-		Catalog: o.Catalog, Overlay: n.overlay, Records: n.reader, Caps: freqcap.New(capsRedis, space, capsGuard),
+		Catalog: o.Catalog, Overlay: n.overlay, Filter: filter, Records: n.reader, Caps: freqcap.New(capsRedis, space, capsGuard),
 		Observer: n.metrics, CapsBesideRecords: o.CapsRedis == nil, Now: o.Now,
 	})
 	carrier := prefs.NewCarrier(o.Store, feed.NewPublisher(o.Redis, space))
@@ -121,13 +128,24 @@ func Start(ctx context.Context, o Options) (*Node, error) {
 	n.stop = stop
 	follower := feed.NewFollower(feed.FollowerOptions{
 		Client: o.Redis, Space: space, Sink: n.overlay, Log: o.Log, Lag: n.metrics.Propagated, Now: o.Now,
+		Snapshot: n.snapshotPublished,
 	})
 	sweeper := prefs.NewSweeper(prefs.SweeperOptions{
 		Store: o.Store, Carrier: carrier, Cache: cache, Overlay: n.overlay, Log: o.Log, Now: o.Now, Observe: n.swept,
 	})
 	n.running.Go(func() { follower.Run(background) })
 	n.running.Go(func() { sweeper.Run(background, func() { n.pendingKnown.Store(true) }) })
+	if n.filter != nil {
+		n.runFilter(background)
+	}
 	return n, nil
+}
+
+// snapshotPublished is told that a filter was published.
+func (n *Node) snapshotPublished(int64) {
+	if n.filter != nil {
+		n.filter.keeper.Poke()
+	}
 }
 
 func (n *Node) guard(name string, limit time.Duration, inFlight int, answered func(error) bool) *guard.Guard {

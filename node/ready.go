@@ -42,6 +42,9 @@ func (n *Node) ready() []api.Part {
 	case pendingAge > pendingLimit:
 		parts[2].State, parts[2].Detail = api.PartDegraded, "a change has been pending for "+pendingAge.Round(time.Second).String()
 	}
+	if n.filter != nil {
+		parts = append(parts, n.filterPart())
+	}
 	for _, g := range n.guards {
 		part := api.Part{Name: g.Name(), State: api.PartOK}
 		if g.Open() {

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/sendgate/sendgate"
+	"github.com/sendgate/sendgate/backend"
+	"github.com/sendgate/sendgate/catalogfile"
+	"github.com/sendgate/sendgate/config"
+	"github.com/sendgate/sendgate/feed"
+	"github.com/sendgate/sendgate/internal/cli"
+	"github.com/sendgate/sendgate/keyspace"
+	"github.com/sendgate/sendgate/prefs"
+	"github.com/sendgate/sendgate/rebuild"
+)
+
+const (
+	segments  = 16               // of the store that are read at once
+	lookEvery = 10 * time.Second // whether a rebuild is due
+)
+
+type buildCmd struct {
+	Config string `required:"" type:"existingfile" help:"The configuration file, the same as the gate's."`
+	Once   bool   `help:"Build one filter now, and end."`
+}
+
+func (c buildCmd) Run(ctx context.Context, s cli.Streams) (err error) {
+	conf, err := config.Load(c.Config, cli.Environment())
+	if err != nil {
+		return err
+	}
+	if conf.Filter.URL == "" {
+		return errors.New("filter.url: there is no place to publish filters at, such as file:///var/lib/sendgate/filters")
+	}
+	level, err := conf.Log.SlogLevel()
+	if err != nil {
+		return err
+	}
+	schedule, err := config.ParseSchedule(conf.Filter.Schedule)
+	if err != nil {
+		return err
+	}
+	b, err := backend.Open(ctx, conf)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.Close()) }()
+	log := cli.NewLog(s.Err, level)
+	builder, err := newBuilder(ctx, conf, b, progressOn(s, log))
+	if err != nil {
+		return err
+	}
+	if c.Once {
+		_, err := builder.Once(ctx)
+		return err
+	}
+	builder.Run(ctx, rebuild.Schedule{
+		Cron: schedule, EarlyChanges: int64(conf.Filter.EarlyChanges), Every: lookEvery,
+		Skipped: func(n int) { log.Warn("rebuilds were due while another ran, and were skipped", "skipped", n) },
+	})
+	return nil
+}
+
+func newBuilder(ctx context.Context, conf *config.Config, b *backend.Backend, progress rebuild.Progress) (*rebuild.Builder, error) {
+	layout, err := b.Store.Layout(ctx, prefs.Layout{Partitions: conf.Partitions})
+	if err != nil {
+		return nil, err
+	}
+	space, err := keyspace.New(conf.Namespace, layout.Partitions)
+	if err != nil {
+		return nil, err
+	}
+	return rebuild.New(rebuild.Options{
+		Store: b.Store, Streams: feed.NewPublisher(b.Redis, space), Archive: b.Archive, Namespace: conf.Namespace,
+		Catalog: func() (*sendgate.Catalog, error) { return catalogfile.Load(conf.Catalog) },
+		Memory:  int64(conf.Filter.Memory), MaxFalsePositive: conf.Filter.MaxFalsePositive, AimFalsePositive: conf.Filter.AimFalsePositive,
+		Segments: segments, Keep: conf.Filter.Keep, Progress: progress, Now: time.Now,
+	}), nil
+}
+
+// progressOn shows progress as a bar on a terminal, and as log lines otherwise.
+func progressOn(s cli.Streams, log *slog.Logger) rebuild.Progress {
+	if f, ok := s.Err.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		return newBar(f)
+	}
+	return rebuild.NewLines(log, time.Now)
+}
