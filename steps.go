@@ -90,6 +90,8 @@ func (r *round) globalByFilter(c *checkCase) {
 func (r *round) rejectByHit(c *checkCase, reason Reason) {
 	if !c.ended {
 		c.decision.Exact = false
+	}
+	if !c.ended && !c.explain {
 		r.Gate.filter.Rejected(c.check.User, Setting{c.check.Topic, c.check.Channel})
 	}
 	c.end(Suppress, reason)

@@ -75,7 +75,7 @@ func has(s *bloom.Snapshot, c sendgate.Consent) (all bool) {
 }
 
 func TestEveryKeyIsFoundAgain(t *testing.T) {
-	for _, n := range []int{0, 1, 2, 1000, 300_000} {
+	for _, n := range []int{0, 1, 2, 1000, 100_000} {
 		s, err := load(t, build(t, plan(), keys("a", n), keys("b", n), keys("", 0)))
 		if err != nil {
 			t.Fatalf("%d: %v", n, err)
@@ -149,7 +149,7 @@ func TestIdsThatCouldBeTaken(t *testing.T) {
 }
 
 func TestMemoryDecidesTheRate(t *testing.T) {
-	const n = 100_000
+	const n = 50_000
 	p := plan()
 	for _, bitsPerKey := range []float64{45, 30, 20, 16} {
 		p.Memory = int64(n * bitsPerKey / 8)

@@ -51,3 +51,8 @@ func Mend(file []byte) {
 	}
 	binary.LittleEndian.PutUint64(file[24:], xxhash.Sum64(file[preludeSize:begin]))
 }
+
+// Use puts a snapshot into use that is covered as of now.
+func Use(l *Live, s *Snapshot) {
+	l.standing.Store(&standing{snapshot: s, covered: true, epoch: l.overlay.Epoch(), watch: &watch{position: s.header.Position}})
+}

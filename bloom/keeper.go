@@ -2,6 +2,7 @@ package bloom
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"sync"
@@ -50,6 +51,8 @@ type Keeper struct {
 	candidate *standing // loaded, and not in use yet
 	refused   map[int64]refusal
 	patience  patience // with replays that fail
+	unfound   error    // why the newest published snapshot is not the candidate
+	unused    error    // why the candidate is not in use
 
 	mu     sync.Mutex
 	status Status
@@ -122,10 +125,8 @@ func (k *Keeper) Run(ctx context.Context) {
 	look := true
 	for {
 		followed := k.o.Live.overlay.WasLive()
-		unsettled := followed && !k.Status().Settled
-		if look || unsettled || (k.candidate != nil || k.needsCover()) && k.patience.over() {
-			k.note(k.round(ctx, look), followed)
-		}
+		k.round(ctx, look)
+		k.note(followed)
 		select {
 		case <-ctx.Done():
 			return
@@ -141,7 +142,8 @@ func (k *Keeper) Run(ctx context.Context) {
 
 // note keeps what a round came to. A problem that has been said is not said
 // again.
-func (k *Keeper) note(problem error, followed bool) {
+func (k *Keeper) note(followed bool) {
+	problem := errors.Join(k.unfound, k.unused)
 	k.mu.Lock()
 	old := k.status
 	k.status = Status{Settled: old.Settled || followed, Problem: problem}
@@ -166,23 +168,20 @@ func (k *Keeper) needsCover() bool {
 }
 
 // round looks for a newer snapshot, if it is to, and takes it into use; a
-// snapshot in use that cannot be relied on is covered again.
-func (k *Keeper) round(ctx context.Context, look bool) (problem error) {
+// snapshot in use that cannot be relied on is covered again. Attempts that have
+// failed are made more and more rarely, but for a snapshot that is new.
+func (k *Keeper) round(ctx context.Context, look bool) {
+	before := k.candidate
 	if look {
-		problem = k.find(ctx)
-	} else {
-		problem = k.Status().Problem
+		k.unfound = k.find(ctx)
 	}
-	switch {
-	case k.candidate != nil:
-		if err := k.install(ctx); err != nil {
-			return err
-		}
-	case k.needsCover():
+	if k.candidate == nil && !k.needsCover() || k.candidate == before && !k.patience.over() {
+		return
+	}
+	if k.candidate != nil {
+		k.unused = k.install(ctx)
+	} else if err := k.recover(ctx); err != nil && ctx.Err() == nil {
 		// Not a problem of the newest snapshot, but of all: Current tells.
-		if err := k.recover(ctx); err != nil && ctx.Err() == nil {
-			k.o.Log.Debug("the filter in use cannot be covered yet", "error", err)
-		}
+		k.o.Log.Debug("the filter in use cannot be covered yet", "error", err)
 	}
-	return problem
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -189,5 +190,45 @@ func TestAGapWhileAChangeWasMade(t *testing.T) {
 	o.ApplySince(c, epoch)
 	if _, exact, _ := o.Consent("u"); !exact {
 		t.Error("what was announced since the gap is a hint")
+	}
+}
+
+// TestWhatASnapshotHasIsDropped trims an overlay by a snapshot's position: only
+// what stands before it in the streams, and only what has been known for long.
+func TestWhatASnapshotHasIsDropped(t *testing.T) {
+	o, now := bloom.NewOverlay(1<<16), time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
+	o.SetNow(func() time.Time { return now })
+	place := func(partition int, millis uint64) sendgate.Place {
+		return sendgate.Place{Partition: partition, Offset: sendgate.Offset{Millis: millis}}
+	}
+	for i := range 1000 {
+		o.Apply(consent(fmt.Sprint("before", i), 1), place(i%2, uint64(1+i%50)))
+	}
+	o.Apply(consent("at the mark", 1), place(0, 100))
+	o.Apply(consent("after", 1), place(0, 101))
+	o.Apply(consent("before in another partition", 1), place(1, 101))
+	o.Apply(consent("of no known partition", 1), place(2, 1))
+	o.ApplySince(consent("made here", 1), o.Epoch())
+	// Announced again: it was made before the first time.
+	o.Apply(consent("repeated", 1), place(0, 50))
+	o.Apply(consent("repeated", 1), place(0, 200))
+	now = now.Add(time.Minute)
+	o.Apply(consent("young", 1), place(0, 50))
+	position := sendgate.Position{Token: "t", Offsets: []sendgate.Offset{{Millis: 100}, {Millis: 200}}}
+	o.Trim(position, 2*time.Minute)
+	if o.Len() != 1007 {
+		t.Errorf("%d users are left of those who are young", o.Len())
+	}
+	o.Trim(position, time.Minute)
+	for user, kept := range map[string]bool{
+		"before7": false, "at the mark": false, "after": true, "before in another partition": false, "of no known partition": true,
+		"made here": true, "repeated": false, "young": true,
+	} {
+		if _, _, known := o.Consent(sendgate.UserID(user)); known != kept {
+			t.Errorf("%s: known %t", user, known)
+		}
+	}
+	if o.Len() != 4 || o.Dropped() != 0 {
+		t.Errorf("%d are left, %d dropped", o.Len(), o.Dropped())
 	}
 }
