@@ -5,14 +5,15 @@ SHELL := /usr/bin/env bash
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 LINT := go tool -modfile=tools/go.mod golangci-lint
+CLI := github.com/sendgate/sendgate/internal/cli
 
 .PHONY: help build test engines lint fuzz bench
 
 help: ## list the targets
 	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1\t\2/p' Makefile | expand -t 18
 
-build: ## build the gate into bin/
-	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/gate ./cmd/gate
+build: ## build the gate and the builder into bin/
+	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X $(CLI).version=$(VERSION)' -o bin/ ./cmd/gate ./cmd/bloombuilder
 
 test: engines ## run every test, with the race detector, on real engines
 	go test -race -shuffle=on -timeout 20m ./...

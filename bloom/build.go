@@ -13,7 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/dustin/go-humanize"
+	bytesize "github.com/dustin/go-humanize" //nolint:misspell // is its name
 	"golang.org/x/sync/errgroup"
 
 	"github.com/sendgate/sendgate"
@@ -134,7 +134,7 @@ func (p *Plan) size(keys int64, taken int64) (sizing, error) {
 	case fits < least.bitsPerKey:
 		needed := taken + int64(least.bitsPerKey*float64(keys)/8)
 		return sizing{}, fmt.Errorf("%w of %g: %d keys take %s at that rate, and the memory is %s", ErrBound,
-			p.MaxFalsePositive, keys, humanize.IBytes(uint64(needed)), humanize.IBytes(uint64(p.Memory)))
+			p.MaxFalsePositive, keys, bytesize.IBytes(uint64(needed)), bytesize.IBytes(uint64(p.Memory)))
 	}
 	return sizeWithin(fits), nil
 }
@@ -183,7 +183,7 @@ func (p *Plan) collect(ctx context.Context, segments []iter.Seq2[Key, error]) (a
 				parts[i].put(key)
 				tallies[i].add(key.Kind)
 				if n := total.Add(1); n > most+tolerance {
-					return fmt.Errorf("%w of %g: there are more than %d keys, and the memory is %s", ErrBound, p.MaxFalsePositive, most, humanize.IBytes(uint64(p.Memory)))
+					return fmt.Errorf("%w of %g: there are more than %d keys, and the memory is %s", ErrBound, p.MaxFalsePositive, most, bytesize.IBytes(uint64(p.Memory)))
 				} else if n%ctxEvery == 0 && running.Err() != nil {
 					return running.Err()
 				}

@@ -47,6 +47,9 @@ type Counts struct {
 	OptIns    int64 `json:"opt_ins"`
 }
 
+// Rejecting is how many keys there are that may reject a check.
+func (c Counts) Rejecting() int64 { return c.Holds + c.HardHolds + c.OptOuts }
+
 // FilterHeader says how a filter is dimensioned.
 type FilterHeader struct {
 	Shards int     `json:"shards"`

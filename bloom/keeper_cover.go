@@ -30,7 +30,7 @@ func (k *Keeper) install(ctx context.Context) error {
 	k.o.Loaded(Loaded)
 	h := covered.snapshot.header
 	k.o.Log.Info("a filter was taken into use", "generation", h.Generation, "built", h.BuiltAt, "bytes", covered.snapshot.size,
-		"opt_outs", h.OptOuts.Keys, "opt_ins", h.OptIns.Keys, "false_positive_rate", h.FalsePositiveRate(), "verified", !covered.covered)
+		"opt_outs", h.Keys.Rejecting(), "opt_ins", h.Keys.OptIns, "false_positive_rate", h.FalsePositiveRate(), "rejections_verified", !covered.covered)
 	return nil
 }
 

@@ -65,9 +65,9 @@ func (n *Node) measureFilter(f *filtering) {
 	n.metrics.Gauge("sendgate_filter_bytes", "Size of the filter in use.",
 		of(func(s *bloom.Snapshot) float64 { return float64(s.Size()) }))
 	n.metrics.LabelledGauge("sendgate_filter_keys", "Keys in the filter in use.", "kind", "opt_out",
-		of(func(s *bloom.Snapshot) float64 { return float64(s.Header().OptOuts.Keys) }))
+		of(func(s *bloom.Snapshot) float64 { return float64(s.Header().Keys.Rejecting()) }))
 	n.metrics.LabelledGauge("sendgate_filter_keys", "Keys in the filter in use.", "kind", "opt_in",
-		of(func(s *bloom.Snapshot) float64 { return float64(s.Header().OptIns.Keys) }))
+		of(func(s *bloom.Snapshot) float64 { return float64(s.Header().Keys.OptIns) }))
 	n.metrics.Gauge("sendgate_filter_false_positive_estimate", "How often the filter in use rejects somebody who has not opted out, from the bits that are set.",
 		of(func(s *bloom.Snapshot) float64 { return s.Header().FalsePositiveRate() }))
 	n.metrics.Gauge("sendgate_filter_verifying", "1 while all that the filter rejects is verified: there is none, or a change may have been missed.",

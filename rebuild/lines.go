@@ -57,6 +57,6 @@ func (l *Lines) Done(built *bloom.Built, err error) {
 	}
 	h := built.Header()
 	l.log.Info("a filter was built", "generation", h.Generation, "took", now.Sub(l.began).String(), "records", l.records.Load(),
-		"opt_outs", h.OptOuts.Keys, "opt_ins", h.OptIns.Keys, "bytes", (h.OptOuts.Words+h.OptIns.Words)*8,
+		"opt_outs", h.Keys.Rejecting(), "opt_ins", h.Keys.OptIns, "bytes", (h.OptOuts.Words+h.OptIns.Words)*8,
 		"false_positive_rate", h.FalsePositiveRate(), "measured", built.Measured())
 }

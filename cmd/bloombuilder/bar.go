@@ -5,7 +5,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/dustin/go-humanize"
+	bytesize "github.com/dustin/go-humanize" //nolint:misspell // is its name
 	"github.com/schollz/progressbar/v3"
 
 	"github.com/sendgate/sendgate/bloom"
@@ -44,5 +44,5 @@ func (b *bar) Done(built *bloom.Built, err error) {
 	}
 	h := built.Header()
 	fmt.Fprintf(b.out, "\ngeneration %d: %s opt-outs, %s opt-ins, %s, false-positive rate %.2g\n", h.Generation,
-		humanize.Comma(h.OptOuts.Keys), humanize.Comma(h.OptIns.Keys), humanize.IBytes(uint64(h.OptOuts.Words+h.OptIns.Words)*8), h.FalsePositiveRate())
+		bytesize.Comma(h.Keys.Rejecting()), bytesize.Comma(h.Keys.OptIns), bytesize.IBytes(uint64(h.OptOuts.Words+h.OptIns.Words)*8), h.FalsePositiveRate())
 }

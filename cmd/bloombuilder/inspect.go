@@ -6,7 +6,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/dustin/go-humanize"
+	bytesize "github.com/dustin/go-humanize" //nolint:misspell // is its name
 
 	"github.com/sendgate/sendgate/bloom"
 	"github.com/sendgate/sendgate/internal/cli"
@@ -33,19 +33,19 @@ func (c inspectCmd) Run(s cli.Streams) error {
 	row("generation", "%d", h.Generation)
 	row("built", "%s", h.BuiltAt.Format(time.RFC3339))
 	row("position", "%d partitions, token %s", len(h.Position.Offsets), h.Position.Token)
-	row("size", "%s", humanize.IBytes(uint64(snapshot.Size())))
-	row("keys", "%s holds, %s hard holds, %s opt-outs, %s opt-ins", humanize.Comma(h.Keys.Holds), humanize.Comma(h.Keys.HardHolds),
-		humanize.Comma(h.Keys.OptOuts), humanize.Comma(h.Keys.OptIns))
+	row("size", "%s", bytesize.IBytes(uint64(snapshot.Size())))
+	row("keys", "%s holds, %s hard holds, %s opt-outs, %s opt-ins", bytesize.Comma(h.Keys.Holds), bytesize.Comma(h.Keys.HardHolds),
+		bytesize.Comma(h.Keys.OptOuts), bytesize.Comma(h.Keys.OptIns))
 	for _, f := range []struct {
 		name string
 		of   bloom.FilterHeader
 	}{{"opt-outs", h.OptOuts}, {"opt-ins", h.OptIns}} {
-		row(f.name, "%s different keys, %s, %d shards, %d hashes, %.2g false positives for one key", humanize.Comma(f.of.Keys),
-			humanize.IBytes(uint64(f.of.Words)*8), f.of.Shards, f.of.Hashes, f.of.Rate)
+		row(f.name, "%s different keys, %s, %d shards, %d hashes, %.2g false positives for one key", bytesize.Comma(f.of.Keys),
+			bytesize.IBytes(uint64(f.of.Words)*8), f.of.Shards, f.of.Hashes, f.of.Rate)
 	}
 	row("opt-ins of", "%v", h.Covered)
 	row("checksums", "right, and all %d canaries found", h.Canaries)
 	row("false positives", "%.3g of checks by the bits that are set, %.3g of %s probes", h.FalsePositiveRate(),
-		snapshot.Measure(c.Probes, rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))), humanize.Comma(int64(c.Probes)))
+		snapshot.Measure(c.Probes, rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))), bytesize.Comma(int64(c.Probes)))
 	return w.Flush()
 }

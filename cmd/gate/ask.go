@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/oklog/ulid/v2"
+
+	"github.com/sendgate/sendgate/internal/cli"
 )
 
 const (
@@ -65,7 +67,7 @@ func (a asking) body() checkBody {
 
 type checkCmd struct{ asking }
 
-func (c checkCmd) Run(ctx context.Context, s streams) error {
+func (c checkCmd) Run(ctx context.Context, s cli.Streams) error {
 	return c.ask(ctx, s, "/v1/check", c.body())
 }
 
@@ -74,14 +76,14 @@ type explainCmd struct {
 	At string `help:"An instant to judge quiet hours at, such as 2026-12-01T23:00:00Z."`
 }
 
-func (c explainCmd) Run(ctx context.Context, s streams) error {
+func (c explainCmd) Run(ctx context.Context, s cli.Streams) error {
 	body := c.body()
 	body.At = c.At
 	return c.ask(ctx, s, "/v1/explain", body)
 }
 
 // ask posts a body to a gate and prints the answer.
-func (a asking) ask(ctx context.Context, s streams, path string, body checkBody) error {
+func (a asking) ask(ctx context.Context, s cli.Streams, path string, body checkBody) error {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
 	data, err := json.Marshal(body)
@@ -106,10 +108,10 @@ func (a asking) ask(ctx context.Context, s streams, path string, body checkBody)
 		return refusal(response.Status, answer)
 	}
 	if a.JSON {
-		_, err = fmt.Fprintln(s.out, strings.TrimSpace(string(answer)))
+		_, err = fmt.Fprintln(s.Out, strings.TrimSpace(string(answer)))
 		return err
 	}
-	return printDecision(s.out, answer)
+	return printDecision(s.Out, answer)
 }
 
 // refusal is a gate's problem document as an error.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/sendgate/sendgate"
 	"github.com/sendgate/sendgate/catalogfile"
+	"github.com/sendgate/sendgate/internal/cli"
 	"github.com/sendgate/sendgate/keyspace"
 	"github.com/sendgate/sendgate/node"
 	"github.com/sendgate/sendgate/prefs/boltstore"
@@ -31,7 +32,7 @@ type devCmd struct {
 	LogLevel string `default:"warn" enum:"debug,info,warn,error" help:"What to log: ${enum}."`
 }
 
-func (c devCmd) Run(ctx context.Context, s streams) (err error) {
+func (c devCmd) Run(ctx context.Context, s cli.Streams) (err error) {
 	catalog, reload := catalogfile.Sample(), (func() (*sendgate.Catalog, error))(nil)
 	if c.Catalog != "" {
 		reload = func() (*sendgate.Catalog, error) { return catalogfile.Load(c.Catalog) }
@@ -61,12 +62,18 @@ func (c devCmd) Run(ctx context.Context, s streams) (err error) {
 		return err
 	}
 	defer func() { _ = client.Close() }()
+	log := cli.NewLog(s.Err, level)
+	filters, err := startDevFilters(ctx, catalog, store, client, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, filters.stop()) }()
 	return serve(ctx, c.Addr, node.Options{
-		Catalog: catalog, Reload: reload, Redis: client, Store: store,
+		Catalog: catalog, Reload: reload, Redis: client, Store: store, Filter: filters.options(),
 		Namespace: keyspace.DefaultNamespace, Partitions: keyspace.DefaultPartitions,
-		RedisLimit: devLimit, StoreLimit: devLimit, Log: newLog(s.err, level),
+		RedisLimit: devLimit, StoreLimit: devLimit, Log: log,
 	}, func(addr string) error {
-		_, err := fmt.Fprintf(s.out, devGreeting, addr, c.Data, buildVersion())
+		_, err := fmt.Fprintf(s.Out, devGreeting, addr, c.Data, cli.Version())
 		return err
 	})
 }

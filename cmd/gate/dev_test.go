@@ -6,9 +6,12 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/sendgate/sendgate/internal/cli"
 )
 
 // TestKilledDev kills a gate in a burst of opt-outs, several times over, and
@@ -70,11 +73,40 @@ func TestDevSaysWhatItIs(t *testing.T) {
 	}
 }
 
+// TestDevRebuildsItsFilter makes a thousand changes, and waits for the filter
+// that has them.
+func TestDevRebuildsItsFilter(t *testing.T) {
+	gate := start(t, "dev", "--addr", "127.0.0.1:0", "--data", t.TempDir())
+	filter := func(name string) string {
+		_, body := gate.get("/metrics")
+		_, value, _ := strings.Cut(body, "\n"+name+" ")
+		value, _, _ = strings.Cut(value, "\n")
+		return value
+	}
+	gate.until("the first filter is in use", func() bool { return filter("sendgate_filter_verifying") == "0" })
+	if keys := filter(`sendgate_filter_keys{kind="opt_out"}`); keys != "0" {
+		t.Errorf("a filter of nobody has %s keys", keys)
+	}
+	var callers sync.WaitGroup
+	for caller := range 64 {
+		callers.Go(func() {
+			for i := range 16 {
+				gate.send(http.MethodPatch, fmt.Sprintf("/v1/users/u_%d_%d/preferences", caller, i), `{"preferences":[{"topic":"promotions","channel":"push","enabled":false}]}`)
+			}
+		})
+	}
+	callers.Wait()
+	gate.until("the filter has them", func() bool {
+		keys, _ := strconv.Atoi(filter(`sendgate_filter_keys{kind="opt_out"}`))
+		return keys >= 1000 && filter("sendgate_filter_verifying") == "0"
+	})
+}
+
 func TestAsk(t *testing.T) {
 	gate := start(t, "dev", "--addr", "127.0.0.1:0", "--data", t.TempDir())
 	ask := func(args ...string) (string, error) {
 		var out, err bytes.Buffer
-		failed := run(t.Context(), append(args, "--url", gate.url), streams{&out, &err})
+		failed := run(t.Context(), append(args, "--url", gate.url), cli.Streams{Out: &out, Err: &err})
 		return out.String(), failed
 	}
 	for _, c := range []struct {
@@ -111,7 +143,7 @@ func TestAsk(t *testing.T) {
 }
 
 func TestNoGateThere(t *testing.T) {
-	err := run(t.Context(), []string{"check", "--url", "http://127.0.0.1:1", "--user", "u", "--topic", "t", "--channel", "c"}, streams{&bytes.Buffer{}, &bytes.Buffer{}})
+	err := run(t.Context(), []string{"check", "--url", "http://127.0.0.1:1", "--user", "u", "--topic", "t", "--channel", "c"}, cli.Streams{Out: &bytes.Buffer{}, Err: &bytes.Buffer{}})
 	if err == nil || !strings.Contains(err.Error(), "cannot reach a gate") {
 		t.Error(err)
 	}
@@ -119,7 +151,7 @@ func TestNoGateThere(t *testing.T) {
 
 func TestVersion(t *testing.T) {
 	var out bytes.Buffer
-	if err := run(t.Context(), []string{"version"}, streams{&out, &out}); err != nil || !strings.HasPrefix(out.String(), "sendgate ") {
+	if err := run(t.Context(), []string{"version"}, cli.Streams{Out: &out, Err: &out}); err != nil || !strings.HasPrefix(out.String(), "sendgate ") {
 		t.Errorf("%q, %v", out.String(), err)
 	}
 }
@@ -141,7 +173,7 @@ func TestBadArguments(t *testing.T) {
 		{[]string{"dev", "--addr", "127.0.0.1:99999", "--data", t.TempDir()}, "99999"},
 	} {
 		var out bytes.Buffer
-		if err := run(t.Context(), c.args, streams{&out, &out}); err == nil || !strings.Contains(err.Error(), c.want) {
+		if err := run(t.Context(), c.args, cli.Streams{Out: &out, Err: &out}); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v: %v", c.args, err)
 		}
 	}

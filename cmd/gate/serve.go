@@ -8,13 +8,13 @@ import (
 	"net"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
 
 	"github.com/sendgate/sendgate"
 	"github.com/sendgate/sendgate/backend"
 	"github.com/sendgate/sendgate/catalogfile"
 	"github.com/sendgate/sendgate/config"
+	"github.com/sendgate/sendgate/internal/cli"
 	"github.com/sendgate/sendgate/node"
 )
 
@@ -22,8 +22,8 @@ type serveCmd struct {
 	Config string `required:"" type:"existingfile" help:"The configuration file."`
 }
 
-func (c serveCmd) Run(ctx context.Context, s streams) (err error) {
-	conf, err := config.Load(c.Config, environment())
+func (c serveCmd) Run(ctx context.Context, s cli.Streams) (err error) {
+	conf, err := config.Load(c.Config, cli.Environment())
 	if err != nil {
 		return err
 	}
@@ -40,12 +40,19 @@ func (c serveCmd) Run(ctx context.Context, s streams) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.Close()) }()
+	var filter *node.Filter
+	if b.Archive != nil {
+		filter = &node.Filter{
+			Archive: b.Archive, CacheDir: conf.Filter.CacheDir, Poll: conf.Filter.Poll,
+			MaxAge: conf.Filter.MaxAge, VerifySample: conf.Filter.VerifySample,
+		}
+	}
 	return serve(ctx, conf.Listen, node.Options{
-		Catalog: catalog, Reload: func() (*sendgate.Catalog, error) { return catalogfile.Load(conf.Catalog) },
+		Filter: filter, Catalog: catalog, Reload: func() (*sendgate.Catalog, error) { return catalogfile.Load(conf.Catalog) },
 		Redis: b.Redis, CapsRedis: b.CapsRedis, Store: b.Store, Namespace: conf.Namespace, Partitions: conf.Partitions,
-		RedisLimit: conf.Timeouts.Redis, StoreLimit: conf.Timeouts.Store, Log: newLog(s.err, level),
+		RedisLimit: conf.Timeouts.Redis, StoreLimit: conf.Timeouts.Store, Log: cli.NewLog(s.Err, level),
 	}, func(addr string) error {
-		_, err := fmt.Fprintf(s.out, "gate: listening on http://%s\n", addr)
+		_, err := fmt.Fprintf(s.Out, "gate: listening on http://%s\n", addr)
 		return err
 	})
 }
@@ -88,14 +95,4 @@ func warnUnlessLoopback(log *slog.Logger, addr string) {
 		return
 	}
 	log.Warn("the gate has no authentication yet: whoever reaches this address can use it", "listen", addr)
-}
-
-func environment() map[string]string {
-	vars := map[string]string{}
-	for _, v := range os.Environ() {
-		if name, value, ok := strings.Cut(v, "="); ok {
-			vars[name] = value
-		}
-	}
-	return vars
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sendgate/sendgate/internal/cli"
 	"github.com/sendgate/sendgate/internal/dynamotest"
 	"github.com/sendgate/sendgate/internal/redistest"
 )
@@ -76,7 +77,7 @@ func TestServeWithoutItsDynamoDB(t *testing.T) {
 		"dynamodb: {endpoint: \"127.0.0.1:8000\"}": {"gate.yaml:5: store.dynamodb.endpoint: must be http://host:port"},
 	} {
 		var out bytes.Buffer
-		err := run(t.Context(), []string{"serve", "--config", configure(t, t.TempDir(), "127.0.0.1:1", store)}, streams{&out, &out})
+		err := run(t.Context(), []string{"serve", "--config", configure(t, t.TempDir(), "127.0.0.1:1", store)}, cli.Streams{Out: &out, Err: &out})
 		for _, words := range want {
 			if err == nil || !strings.Contains(err.Error(), words) {
 				t.Errorf("%s: no %q in %v", store, words, err)

@@ -35,14 +35,15 @@ func newHTTPClient(given aws.HTTPClient) (client aws.HTTPClient, idle func()) {
 	case !ok:
 		return strictClient{given}, func() {}
 	}
-	own := buildable.WithTransportOptions(func(t *http.Transport) {
-		t.MaxIdleConns, t.MaxIdleConnsPerHost = maxIdle, maxIdle
-	}).Freeze()
-	idle = func() {}
-	if c, ok := own.(interface{ CloseIdleConnections() }); ok {
-		idle = c.CloseIdleConnections
+	// Frozen, the SDK's client would keep its connections where nobody can
+	// close them.
+	transport := buildable.GetTransport()
+	transport.MaxIdleConns, transport.MaxIdleConnsPerHost = maxIdle, maxIdle
+	own := &http.Client{
+		Transport: transport, Timeout: buildable.GetTimeout(),
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	return strictClient{own}, idle
+	return strictClient{own}, transport.CloseIdleConnections
 }
 
 // strictClient refuses a success that says nothing, where even an answer without
