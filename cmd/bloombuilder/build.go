@@ -52,7 +52,7 @@ func (c buildCmd) Run(ctx context.Context, s cli.Streams) (err error) {
 	}
 	defer func() { err = errors.Join(err, b.Close()) }()
 	log := cli.NewLog(s.Err, level)
-	builder, err := newBuilder(ctx, conf, b, progressOn(s, log))
+	builder, err := newBuilder(ctx, conf, b, progressOn(s, log), log)
 	if err != nil {
 		return err
 	}
@@ -67,7 +67,7 @@ func (c buildCmd) Run(ctx context.Context, s cli.Streams) (err error) {
 	return nil
 }
 
-func newBuilder(ctx context.Context, conf *config.Config, b *backend.Backend, progress rebuild.Progress) (*rebuild.Builder, error) {
+func newBuilder(ctx context.Context, conf *config.Config, b *backend.Backend, progress rebuild.Progress, log *slog.Logger) (*rebuild.Builder, error) {
 	layout, err := b.Store.Layout(ctx, prefs.Layout{Partitions: conf.Partitions})
 	if err != nil {
 		return nil, err
@@ -78,10 +78,29 @@ func newBuilder(ctx context.Context, conf *config.Config, b *backend.Backend, pr
 	}
 	return rebuild.New(rebuild.Options{
 		Store: b.Store, Streams: feed.NewPublisher(b.Redis, space), Archive: b.Archive, Namespace: conf.Namespace,
-		Catalog: func() (*sendgate.Catalog, error) { return catalogfile.Load(conf.Catalog) },
+		Catalog: catalogOf(conf.Catalog, log),
 		Memory:  int64(conf.Filter.Memory), MaxFalsePositive: conf.Filter.MaxFalsePositive, AimFalsePositive: conf.Filter.AimFalsePositive,
 		Segments: segments, Keep: conf.Filter.Keep, Progress: progress, Now: time.Now,
 	}), nil
+}
+
+// catalogOf reads the catalog anew for every rebuild. One with a fault does not
+// keep a filter from being built: the last good one says which opt-ins it has,
+// and gates ask the record about all others.
+func catalogOf(path string, log *slog.Logger) func() (*sendgate.Catalog, error) {
+	var last *sendgate.Catalog
+	return func() (*sendgate.Catalog, error) {
+		catalog, err := catalogfile.Load(path)
+		switch {
+		case err == nil:
+			last = catalog
+		case last != nil:
+			log.Error("the catalog has a fault; the last good one is used", "error", err)
+		default:
+			return nil, err
+		}
+		return last, nil
+	}
 }
 
 // progressOn shows progress as a bar on a terminal, and as log lines otherwise.
