@@ -4,13 +4,14 @@ SHELL := /usr/bin/env bash
 .DEFAULT_GOAL := help
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
+E2E := go test -count=1 -timeout 20m ./e2e
 LINT := go tool -modfile=tools/go.mod golangci-lint
 CLI := github.com/sendgate/sendgate/internal/cli
 
-.PHONY: help build test engines lint fuzz bench
+.PHONY: help build test e2e engines lint fuzz bench
 
 help: ## list the targets
-	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1\t\2/p' Makefile | expand -t 18
+	@sed -nE 's/^([a-z0-9]+):.*## (.*)/  make \1\t\2/p' Makefile | expand -t 18
 
 build: ## build the gate and the builder into bin/
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X $(CLI).version=$(VERSION)' -o bin/ ./cmd/gate ./cmd/bloombuilder
@@ -18,6 +19,11 @@ build: ## build the gate and the builder into bin/
 test: engines ## run every test, with the race detector, on real engines
 	go test -race -shuffle=on -timeout 20m ./...
 	go test -shuffle=on -run '^TestHistories$$' ./internal/oracle
+	go -C deploy test -shuffle=on ./...
+	$(E2E)
+
+e2e: engines ## run two gates, a builder and the engines as processes, against the oracle
+	$(E2E) -v
 
 engines: ## install the engines that the tests start (redis-server, dynalite), where they are missing
 	@tools/engines.sh
@@ -25,6 +31,8 @@ engines: ## install the engines that the tests start (redis-server, dynalite), w
 lint: ## run the linters, and check that go.mod is tidy
 	go vet ./...
 	go mod tidy -diff
+	go -C deploy vet ./...
+	go -C deploy mod tidy -diff
 	$(LINT) run ./...
 
 FUZZTIME ?= 30s

@@ -113,6 +113,13 @@ func (m *Metrics) filter(f promauto.Factory) {
 		Name: "sendgate_filter_loads_total",
 		Help: "Published filters, by what came of them: loaded, refused, or failed (to be fetched).",
 	}, []string{"result"})
+	// Born with zero, so that the first one shows as an increase.
+	for _, result := range []string{"loaded", "refused", "failed"} {
+		m.loads.WithLabelValues(result)
+	}
+	for _, result := range []string{"ok", "refused"} {
+		m.reloads.WithLabelValues(result)
+	}
 }
 
 // Handler serves the metrics.

@@ -63,7 +63,7 @@ func (c devCmd) Run(ctx context.Context, s cli.Streams) (err error) {
 	}
 	defer func() { _ = client.Close() }()
 	log := cli.NewLog(s.Err, level)
-	filters, err := startDevFilters(ctx, catalog, store, client, log)
+	filters, err := startDevFilters(ctx, c.Data, catalog, store, client, log)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"net/url"
 	"os"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -35,9 +37,34 @@ type devFilters struct {
 	ended   chan struct{}
 }
 
-// startDevFilters begins to build filters, the first one at once. They are of no
-// use to a later run, whose change streams are others.
-func startDevFilters(ctx context.Context, catalog *sendgate.Catalog, store prefs.Store, client redis.UniversalClient, log *slog.Logger) (*devFilters, error) {
+// devFolder begins the name of the folder that filters are in while a gate runs.
+const devFolder = ".filters-"
+
+// newFolder makes a folder for filters beside the store, and removes what an
+// earlier run has left that was killed: its filters are of no use, as the change
+// streams that they were built beside are gone. Nobody else has the store open.
+func newFolder(data string) (string, error) {
+	data, err := filepath.Abs(data)
+	if err != nil {
+		return "", err
+	}
+	entries, err := os.ReadDir(data)
+	if err != nil {
+		return "", err
+	}
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), devFolder) {
+			continue
+		}
+		if err := os.RemoveAll(filepath.Join(data, e.Name())); err != nil {
+			return "", err
+		}
+	}
+	return os.MkdirTemp(data, devFolder)
+}
+
+// startDevFilters begins to build filters, the first one at once.
+func startDevFilters(ctx context.Context, data string, catalog *sendgate.Catalog, store prefs.Store, client redis.UniversalClient, log *slog.Logger) (*devFilters, error) {
 	layout, err := store.Layout(ctx, prefs.Layout{Partitions: keyspace.DefaultPartitions})
 	if err != nil {
 		return nil, err
@@ -47,7 +74,7 @@ func startDevFilters(ctx context.Context, catalog *sendgate.Catalog, store prefs
 		return nil, err
 	}
 	f := &devFilters{ended: make(chan struct{})}
-	if f.dir, err = os.MkdirTemp("", "sendgate-filters-"); err != nil {
+	if f.dir, err = newFolder(data); err != nil {
 		return nil, err
 	}
 	where := url.URL{Scheme: "file", Path: f.dir}
@@ -71,7 +98,7 @@ func startDevFilters(ctx context.Context, catalog *sendgate.Catalog, store prefs
 }
 
 func (f *devFilters) options() *node.Filter {
-	return &node.Filter{Archive: f.archive, Poll: time.Second, MaxAge: 4 * devRebuild, VerifySample: 1}
+	return &node.Filter{Archive: f.archive, CacheDir: f.dir, Poll: time.Second, MaxAge: 4 * devRebuild, VerifySample: 1}
 }
 
 func (f *devFilters) stop() error {
