@@ -223,6 +223,7 @@ func (c *Counts) add(k Kind) {
 		c.OptOuts++
 	case OptIn:
 		c.OptIns++
+	default:
 	}
 }
 

@@ -99,11 +99,6 @@ func sizeWithin(bitsPerKey float64) sizing {
 	return sizing{bitsPerKey, min(maxHashes, max(1, int(math.Round(bitsPerKey*math.Ln2))))}
 }
 
-// rate is the false-positive rate for one key that a sizing leads to.
-func (s sizing) rate() float64 {
-	return math.Pow(-math.Expm1(-float64(s.hashes)/s.bitsPerKey), float64(s.hashes))
-}
-
 // words is how many words a shard of so many keys has.
 func (s sizing) words(keys int) int {
 	return max(1, int(math.Ceil(float64(keys)*s.bitsPerKey/wordBits)))

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"io"
+	"slices"
 	"unsafe"
 
 	"github.com/cespare/xxhash/v2"
@@ -84,7 +85,7 @@ func write(w io.Writer, h *Header, optOuts, optIns [][]uint64) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	meta := append(header, encodeTables(optOuts, optIns)...)
+	meta := slices.Concat(header, encodeTables(optOuts, optIns))
 	padded := roundUp(int64(preludeSize + len(meta)))
 	length := padded + (h.OptOuts.Words+h.OptIns.Words)*8
 	p := prelude{headerLength: uint32(len(meta) - tableEntry*(len(optOuts)+len(optIns))), fileLength: uint64(length), metaSum: xxhash.Sum64(meta)}

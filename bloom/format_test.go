@@ -22,8 +22,8 @@ func TestDamagedSnapshots(t *testing.T) {
 		damage func([]byte) []byte
 		reason string
 	}{
-		"empty":               {func(b []byte) []byte { return nil }, "too few"},
-		"something else":      {func(b []byte) []byte { return []byte(strings.Repeat("hello, world. ", 1000)) }, "not a snapshot"},
+		"empty":               {func([]byte) []byte { return nil }, "too few"},
+		"something else":      {func([]byte) []byte { return []byte(strings.Repeat("hello, world. ", 1000)) }, "not a snapshot"},
 		"an older format":     {func(b []byte) []byte { binary.LittleEndian.PutUint32(b[8:], 0); return b }, "format is version 0"},
 		"a newer format":      {func(b []byte) []byte { binary.LittleEndian.PutUint32(b[8:], 2); return b }, "format is version 2"},
 		"the first bytes":     {func(b []byte) []byte { b[30] ^= 1; return b }, "first bytes are damaged"},

@@ -39,13 +39,14 @@ type Archive interface {
 	Prune(ctx context.Context, keep int) error
 }
 
-// Progress is told how a rebuild gets on, by several goroutines at once.
+// Progress is told how a rebuild gets on.
 type Progress interface {
 	// Stage says that a stage was begun.
 	Stage(s Stage)
-	// Read says that so many more records were read.
+	// Read says that so many more records were read. It is called by several
+	// goroutines at once, between two calls of Stage.
 	Read(records int)
-	// Done says how it ended; built is nil if it failed.
+	// Done says how it ended. built is what was published, nil if nothing was.
 	Done(built *bloom.Built, err error)
 }
 
@@ -69,7 +70,7 @@ func (s Stage) String() string {
 // Nothing was published by this one.
 var ErrOvertaken = errors.New("another builder has published a filter meanwhile")
 
-// Options are what a Builder is made of. All but EarlyChanges are required.
+// Options are what a Builder is made of. All are required.
 type Options struct {
 	Store     prefs.Scanner
 	Streams   Streams
@@ -90,14 +91,16 @@ type Options struct {
 type Builder struct {
 	o    Options
 	base int64 // what Added was when the streams were last marked
+	last int64 // the newest generation that was given to a filter
 }
 
 // New makes a Builder.
 func New(o Options) *Builder { return &Builder{o: o} }
 
 // Once builds one filter, publishes it and tells the gates. A failure
-// publishes nothing; only telling the gates and dropping old filters may fail
-// without harm, and are an error beside a filter that is published.
+// publishes nothing and returns no filter; only telling the gates and dropping
+// old filters may fail without harm, and are an error beside the filter that is
+// published.
 func (b *Builder) Once(ctx context.Context) (*bloom.Built, error) {
 	built, err := b.once(ctx)
 	b.o.Progress.Done(built, err)
@@ -130,7 +133,10 @@ func (b *Builder) once(ctx context.Context) (*bloom.Built, error) {
 		return nil, err
 	}
 	b.o.Progress.Stage(StagePublish)
-	return built, b.publish(ctx, built)
+	if err := b.publish(ctx, built); err != nil {
+		return nil, err
+	}
+	return built, b.follow(ctx, generation)
 }
 
 // next is the generation of the next filter: the time, so that an archive that
@@ -138,7 +144,11 @@ func (b *Builder) once(ctx context.Context) (*bloom.Built, error) {
 // the last one, so that a clock that went back does no harm.
 func (b *Builder) next(ctx context.Context) (int64, error) {
 	newest, err := b.newest(ctx)
-	return max(newest+1, b.o.Now().Unix()), err
+	if err != nil {
+		return 0, err
+	}
+	b.last = max(newest+1, b.last+1, b.o.Now().Unix())
+	return b.last, nil
 }
 
 func (b *Builder) newest(ctx context.Context) (int64, error) {
@@ -150,10 +160,13 @@ func (b *Builder) newest(ctx context.Context) (int64, error) {
 }
 
 // build reads all segments of the store at once. When one of them fails, the
-// others stop.
+// others stop, and its error is the one that is returned.
 func (b *Builder) build(ctx context.Context, plan bloom.Plan) (*bloom.Built, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	if b.o.Segments < 1 {
+		return nil, fmt.Errorf("the store must be read in 1 segment or more, not %d", b.o.Segments)
+	}
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
 	covered := map[sendgate.Setting]bool{}
 	for _, s := range plan.Covered {
 		covered[s] = true
@@ -161,28 +174,42 @@ func (b *Builder) build(ctx context.Context, plan bloom.Plan) (*bloom.Built, err
 	segments := make([]iter.Seq2[bloom.Key, error], b.o.Segments)
 	for i := range segments {
 		segments[i] = func(yield func(bloom.Key, error) bool) {
-			err := b.o.Store.Scan(ctx, i, len(segments), func(r *prefs.Record) error {
-				b.o.Progress.Read(1)
-				for key := range bloom.KeysOf(sendgate.ConsentOf(r.User, &r.Preferences), func(s sendgate.Setting) bool { return covered[s] }) {
-					if !yield(key, nil) {
-						return errEnough
-					}
-				}
-				return nil
-			})
-			switch {
-			case errors.Is(err, errEnough):
-				cancel()
-			case err != nil:
-				yield(bloom.Key{}, fmt.Errorf("read segment %d of %d of the store: %w", i, len(segments), err))
-				cancel()
+			err := b.scan(ctx, i, covered, func(k bloom.Key) bool { return yield(k, nil) })
+			if err == nil {
+				return
+			}
+			stop(err) // the first one counts: others are about having been stopped
+			if cause := context.Cause(ctx); !errors.Is(cause, errEnough) {
+				yield(bloom.Key{}, cause)
 			}
 		}
 	}
-	return bloom.Build(ctx, plan, segments...)
+	built, err := bloom.Build(ctx, plan, segments...)
+	if err == nil && ctx.Err() != nil { // what was not read to its end is no filter
+		return nil, context.Cause(ctx)
+	}
+	return built, err
 }
 
-// errEnough ends a scan whose keys nobody wants any more.
+// scan yields the keys of one segment.
+func (b *Builder) scan(ctx context.Context, segment int, covered map[sendgate.Setting]bool, yield func(bloom.Key) bool) error {
+	err := b.o.Store.Scan(ctx, segment, b.o.Segments, func(r *prefs.Record) error {
+		b.o.Progress.Read(1)
+		for key := range bloom.KeysOf(sendgate.ConsentOf(r.User, &r.Preferences), func(s sendgate.Setting) bool { return covered[s] }) {
+			if !yield(key) {
+				return errEnough
+			}
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, errEnough) {
+		return fmt.Errorf("read segment %d of %d of the store: %w", segment, b.o.Segments, err)
+	}
+	return err
+}
+
+// errEnough ends a scan whose keys nobody wants any more. Who does not want
+// them says why.
 var errEnough = errors.New("no more keys are wanted")
 
 // publish publishes a filter unless there is a newer one by now.
@@ -202,10 +229,13 @@ func (b *Builder) publish(ctx context.Context, built *bloom.Built) error {
 	if errors.Is(err, archive.ErrTaken) {
 		return ErrOvertaken
 	}
-	if err != nil {
-		return err
-	}
-	err = b.o.Streams.AnnounceSnapshot(ctx, generation)
+	return err
+}
+
+// follow does what follows on a publication. The filter is published whatever
+// becomes of it.
+func (b *Builder) follow(ctx context.Context, generation int64) error {
+	err := b.o.Streams.AnnounceSnapshot(ctx, generation)
 	if err != nil {
 		err = fmt.Errorf("the filter is published, and the gates could not be told: they find it by themselves: %w", err)
 	}

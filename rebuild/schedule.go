@@ -28,11 +28,11 @@ func (b *Builder) Run(ctx context.Context, s Schedule) {
 	tick := time.NewTicker(max(s.Every, 100*time.Millisecond))
 	defer tick.Stop()
 	due, failed := b.firstDue(ctx, s), false
-	for {
+	for ctx.Err() == nil {
 		// What has failed is not worth trying again before the schedule says so.
-		if now := b.o.Now().UTC(); !now.Before(due) || !failed && b.piledUp(ctx, s) {
-			_, err := b.Once(ctx) // Progress is told of the error
-			failed = err != nil
+		if now := b.o.Now().UTC(); isDue(due, now) || !failed && b.piledUp(ctx, s) {
+			built, _ := b.Once(ctx) // Progress is told of the error
+			failed = built == nil
 			due = b.nextDue(s, now)
 		}
 		select {
@@ -43,22 +43,34 @@ func (b *Builder) Run(ctx context.Context, s Schedule) {
 	}
 }
 
+// isDue tells whether an instant has come. The zero one, which a schedule that
+// has come to its end gives, never does.
+func isDue(due, now time.Time) bool { return !due.IsZero() && !now.Before(due) }
+
 // firstDue is when the first rebuild is due: now, unless what is published is
-// young enough.
+// young enough. Its time is the archive's, whose clock may be ahead: that puts
+// off nothing.
 func (b *Builder) firstDue(ctx context.Context, s Schedule) time.Time {
 	now := b.o.Now().UTC()
 	published, err := b.o.Archive.Generations(ctx)
 	if err != nil || len(published) == 0 {
 		return now
 	}
-	due := s.Cron.Next(published[0].Published.UTC())
-	if due.Before(now) {
+	due := s.Cron.Next(earlier(published[0].Published.UTC(), now))
+	if isDue(due, now) {
 		return now
 	}
 	if b.base, err = b.o.Streams.Added(ctx); err != nil {
 		b.base = 0
 	}
 	return due
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
 }
 
 // nextDue is when the next rebuild is due after one that has just ended.

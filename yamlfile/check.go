@@ -3,6 +3,7 @@ package yamlfile
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"reflect"
 	"strconv"
 	"strings"
@@ -96,6 +97,10 @@ func (f *File) fits(node ast.Node, t reflect.Type, path string) error {
 		if _, ok := node.(*ast.IntegerNode); !ok {
 			return wrong("a whole number")
 		}
+	case kind == reflect.Float64:
+		if !isNumber(node) {
+			return wrong("a number, such as 0.001")
+		}
 	case kind == reflect.Bool:
 		if _, ok := node.(*ast.BoolNode); !ok {
 			return wrong("true or false")
@@ -145,6 +150,20 @@ func orFile(path string) string {
 		return "the file"
 	}
 	return path
+}
+
+// isNumber tells whether a node is a number, of which some are none or have no
+// end: their member's range says so. One without a point, such as 1e-6, is a
+// text to the parser, and a number to the library all the same.
+func isNumber(node ast.Node) bool {
+	switch n := node.(type) {
+	case *ast.FloatNode, *ast.IntegerNode, *ast.InfinityNode, *ast.NanNode:
+		return true
+	case *ast.StringNode:
+		number, err := strconv.ParseFloat(n.Value, 64)
+		return err == nil && !math.IsInf(number, 0) && !math.IsNaN(number) && n.Token.Type == token.StringType
+	}
+	return false
 }
 
 func textOf(node ast.Node) string {

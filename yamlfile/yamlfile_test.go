@@ -2,6 +2,7 @@ package yamlfile_test
 
 import (
 	"errors"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ type value struct {
 	Count *int              `yaml:"count,omitempty"`
 	Wait  time.Duration     `yaml:"wait"`
 	On    bool              `yaml:"on"`
+	Rate  float64           `yaml:"rate"`
 	Items []item            `yaml:"items"`
 	ByKey map[string]item   `yaml:"by_key"`
 	Words map[string]string `yaml:"words"`
@@ -91,6 +93,15 @@ func TestManyFaultsAreCutShort(t *testing.T) {
 	}
 }
 
+func TestNumbers(t *testing.T) {
+	for in, want := range map[string]float64{"0.001": 0.001, "1e-6": 1e-6, "0": 0, "1": 1, "-2": -2, "1.5E+3": 1500, ".5": 0.5, "0x10": 16, "-.inf": math.Inf(-1)} {
+		var v value
+		if _, err := yamlfile.Decode("f", []byte("rate: "+in+"\n"), &v); err != nil || v.Rate != want {
+			t.Errorf("%s is read as %v, %v", in, v.Rate, err)
+		}
+	}
+}
+
 // A panic of the library is an error of the file.
 func TestAPanicIsAnError(t *testing.T) {
 	if _, err := yamlfile.Decode("f", []byte("name: x\n"), nil); err == nil || !strings.HasPrefix(err.Error(), "f: this is not understood") {
@@ -101,6 +112,9 @@ func TestAPanicIsAnError(t *testing.T) {
 func TestAValueIsNotBent(t *testing.T) {
 	for in, want := range map[string]string{
 		"count: 1.0\n": "f:1: count: must be a whole number", "count: .inf\n": "f:1: count: must be a whole number", "count: [1]\n": "f:1: count: must be a whole number",
+		"rate: 1%\n": "f:1: rate: must be a number, such as 0.001", "rate: \"0.1\"\n": "f:1: rate: must be a number", "on: true\nrate: true\n": "f:2: rate: must be a number",
+		"rate: [1]\n": "f:1: rate: must be a number", "rate: 0,001\n": "f:1: rate: must be a number", "rate: {}\n": "f:1: rate: must be a number", "rate: inf\n": "f:1: rate: must be a number",
+		"rate: nan\n": "f:1: rate: must be a number", "rate: 1e999\n": "f:1: rate: must be a number", "rate: '1e-6'\n": "f:1: rate: must be a number",
 		"on: 1\n": "f:1: on: must be true or false", "name: 010\n": "f:1: name: must be text; a number is put in quotes",
 		"name: [a]\n": "f:1: name: must be text; a number is put in quotes", "wait: {}\n": "f:1: wait: must be a length of time",
 		"words: {a: {b: c}}\n": "f:1: words.a: must be text", "by_key: {~: {}}\n": "f:1: by_key: a name must be text",

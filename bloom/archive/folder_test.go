@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -218,21 +219,28 @@ func TestFolderGone(t *testing.T) {
 	}
 }
 
-func TestUnwritableFolder(t *testing.T) {
-	if os.Geteuid() == 0 {
-		t.Skip("root may write everywhere")
+// TestReadOnlyFolder is a gate's view of a folder that only builders write.
+func TestReadOnlyFolder(t *testing.T) {
+	place := folderPlace(t)
+	mustPublish(t, place.open(t, "shop"), 5, "five")
+	reader := place.open(t, "shop")
+	if err := os.Chmod(reader.where, 0o500); err != nil {
+		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = os.Chmod(reader.where, 0o700) })
+	if got := mustFetch(t, place.open(t, "shop"), 5); got != "five" {
+		t.Errorf("fetched %q", got)
+	}
+}
+
+// TestUnwritableFolder has a file stand where the folder was, into which nobody
+// writes, root included.
+func TestUnwritableFolder(t *testing.T) {
 	place := folderPlace(t)
 	a := place.open(t, "shop")
 	mustPublish(t, a, 5, "five")
-	if err := os.Chmod(a.where, 0o500); err != nil {
+	if err := errors.Join(os.RemoveAll(a.where), os.WriteFile(a.where, nil, 0o600)); err != nil {
 		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.Chmod(a.where, 0o700) })
-
-	reader := place.open(t, "shop") // a gate only reads
-	if got := mustFetch(t, reader, 5); got != "five" {
-		t.Errorf("fetched %q", got)
 	}
 	below, err := Open(t.Context(), place.url+"/below", "shop")
 	if err == nil {
@@ -240,12 +248,27 @@ func TestUnwritableFolder(t *testing.T) {
 	}
 	for call, err := range map[string]error{
 		"open below": err,
-		"publish":    reader.Publish(t.Context(), 6, func(io.Writer) error { return nil }),
-		"prune":      errors.Join(reader.remove(t.Context(), reader.names.key(5))),
+		"list":       second(a.Generations(t.Context())),
+		"publish":    a.Publish(t.Context(), 6, func(io.Writer) error { return nil }),
+		"prune":      a.Prune(t.Context(), 1),
 	} {
-		if !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), "permission denied") {
+		if !errors.Is(err, syscall.ENOTDIR) || errors.Is(err, ErrTaken) || !strings.Contains(err.Error(), filepath.Base(a.where)) {
 			t.Errorf("%s: %v", call, err)
 		}
+	}
+}
+
+// TestUndeletable has a folder with something in it stand in the place of a
+// generation, which nobody deletes as if it were a file.
+func TestUndeletable(t *testing.T) {
+	place := folderPlace(t)
+	a := place.open(t, "shop")
+	place.put(t, a.names.key(5)+"/file", "")
+	if err := a.remove(t.Context(), a.names.key(5)); err == nil {
+		t.Error("it was deleted")
+	}
+	if got := place.keys(t); !slices.Equal(got, []string{a.names.key(5)}) {
+		t.Errorf("the folder has %q", got)
 	}
 }
 

@@ -52,10 +52,11 @@ func (c buildCmd) Run(ctx context.Context, s cli.Streams) (err error) {
 	}
 	defer func() { err = errors.Join(err, b.Close()) }()
 	log := cli.NewLog(s.Err, level)
-	builder, err := newBuilder(ctx, conf, b, progressOn(s, log), log)
+	o, err := options(ctx, conf, b, progressOn(s, log), log)
 	if err != nil {
 		return err
 	}
+	builder := rebuild.New(o)
 	if c.Once {
 		_, err := builder.Once(ctx)
 		return err
@@ -67,21 +68,23 @@ func (c buildCmd) Run(ctx context.Context, s cli.Streams) (err error) {
 	return nil
 }
 
-func newBuilder(ctx context.Context, conf *config.Config, b *backend.Backend, progress rebuild.Progress, log *slog.Logger) (*rebuild.Builder, error) {
+// options are what a configuration makes of a rebuild. The store is asked how
+// many change streams there are.
+func options(ctx context.Context, conf *config.Config, b *backend.Backend, progress rebuild.Progress, log *slog.Logger) (o rebuild.Options, err error) {
 	layout, err := b.Store.Layout(ctx, prefs.Layout{Partitions: conf.Partitions})
 	if err != nil {
-		return nil, err
+		return o, err
 	}
 	space, err := keyspace.New(conf.Namespace, layout.Partitions)
 	if err != nil {
-		return nil, err
+		return o, err
 	}
-	return rebuild.New(rebuild.Options{
+	return rebuild.Options{
 		Store: b.Store, Streams: feed.NewPublisher(b.Redis, space), Archive: b.Archive, Namespace: conf.Namespace,
 		Catalog: catalogOf(conf.Catalog, log),
 		Memory:  int64(conf.Filter.Memory), MaxFalsePositive: conf.Filter.MaxFalsePositive, AimFalsePositive: conf.Filter.AimFalsePositive,
 		Segments: segments, Keep: conf.Filter.Keep, Progress: progress, Now: time.Now,
-	}), nil
+	}, nil
 }
 
 // catalogOf reads the catalog anew for every rebuild. One with a fault does not
