@@ -48,7 +48,11 @@ type known struct {
 	epoch   int64
 	at      sendgate.Place
 	arrived time.Time
+	replay  int64 // that it was last learned by; 0 if by none
 }
+
+// noEpoch is before every epoch.
+const noEpoch = -1
 
 // NewOverlay makes an Overlay that keeps about size users. It is not live
 // until SetLive says so.
@@ -84,7 +88,9 @@ func (o *Overlay) Consent(user sendgate.UserID) (c sendgate.Consent, exact, ok b
 
 // Apply takes a user's consent as it is told to everybody, unless a newer one
 // is known.
-func (o *Overlay) Apply(c sendgate.Consent, at sendgate.Place) { o.put(c, at, o.Epoch()) }
+func (o *Overlay) Apply(c sendgate.Consent, at sendgate.Place) {
+	o.put(known{consent: c, at: at, epoch: o.Epoch()})
+}
 
 // Epoch is a count of the gaps so far.
 func (o *Overlay) Epoch() int64 { return o.epoch.Load() }
@@ -92,10 +98,31 @@ func (o *Overlay) Epoch() int64 { return o.epoch.Load() }
 // ApplySince takes a user's consent that was true at some moment since an
 // epoch was read. If there was a gap in between, something newer may have been
 // missed in it, so that the consent is a hint.
-func (o *Overlay) ApplySince(c sendgate.Consent, epoch int64) { o.put(c, sendgate.Place{}, epoch) }
+func (o *Overlay) ApplySince(c sendgate.Consent, epoch int64) {
+	o.put(known{consent: c, epoch: epoch})
+}
 
-func (o *Overlay) put(c sendgate.Consent, at sendgate.Place, epoch int64) {
-	k := known{consent: c, epoch: epoch, at: at, arrived: o.now()}
+// replayed takes a consent that a stream holds, in the course of a replay from
+// an older position to its end. Before that end it is a hint, since a newer one
+// of the same user may follow; confirm makes it exact.
+func (o *Overlay) replayed(c sendgate.Consent, at sendgate.Place, replay int64) {
+	o.put(known{consent: c, at: at, epoch: noEpoch, replay: replay})
+}
+
+// confirm says that a replay has reached the ends of all streams: what it has
+// brought, and nothing newer has replaced, was true at some moment since an
+// epoch was read.
+func (o *Overlay) confirm(replay, epoch int64) {
+	o.each(func(k known) bool { return k.replay == replay }, func(s *shard, e *list.Element) {
+		k := e.Value.(known)
+		k.epoch, k.replay = max(k.epoch, epoch), 0
+		e.Value = k
+	})
+}
+
+func (o *Overlay) put(k known) {
+	c := k.consent
+	k.arrived = o.now()
 	s := o.shard(c.User)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -157,43 +184,47 @@ func (o *Overlay) noteDropped(at sendgate.Place) {
 // change that they lack is dropped.
 func (o *Overlay) watchFor(watches ...*watch) { o.watches.Store(&watches) }
 
-// trimmedAtOnce is how many users are dropped under one lock, so that nobody
-// waits for all of them.
-const trimmedAtOnce = 64
-
 // trim drops the users whom a snapshot knows as well: those whose change stands
 // before its position and has been known here for at least so long.
 func (o *Overlay) trim(position sendgate.Position, forLong time.Duration) {
 	before := o.now().Add(-forLong)
+	covered := func(k known) bool { return k.coveredBy(position, before) }
+	o.each(covered, func(s *shard, e *list.Element) {
+		s.order.Remove(e)
+		delete(s.entries, e.Value.(known).consent.User)
+	})
+}
+
+// changedAtOnce is how many users are changed under one lock, so that nobody
+// waits for all of them.
+const changedAtOnce = 64
+
+// each changes the users that are chosen, if they still are when it comes to
+// them.
+func (o *Overlay) each(chosen func(known) bool, change func(*shard, *list.Element)) {
 	for i := range o.shards {
 		s := &o.shards[i]
-		for users := range slices.Chunk(s.covered(position, before), trimmedAtOnce) {
-			s.drop(users, position, before)
+		for users := range slices.Chunk(s.chosen(chosen), changedAtOnce) {
+			s.mu.Lock()
+			for _, user := range users {
+				if e, there := s.entries[user]; there && chosen(e.Value.(known)) {
+					change(s, e)
+				}
+			}
+			s.mu.Unlock()
 		}
 	}
 }
 
-func (s *shard) covered(position sendgate.Position, before time.Time) (users []sendgate.UserID) {
+func (s *shard) chosen(chosen func(known) bool) (users []sendgate.UserID) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	for user, e := range s.entries {
-		if e.Value.(known).coveredBy(position, before) {
+		if chosen(e.Value.(known)) {
 			users = append(users, user)
 		}
 	}
 	return users
-}
-
-// drop drops users unless they have changed again.
-func (s *shard) drop(users []sendgate.UserID, position sendgate.Position, before time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, user := range users {
-		if e, there := s.entries[user]; there && e.Value.(known).coveredBy(position, before) {
-			s.order.Remove(e)
-			delete(s.entries, user)
-		}
-	}
 }
 
 func (k known) coveredBy(position sendgate.Position, before time.Time) bool {

@@ -86,8 +86,8 @@ func (f *Follower) catchUp(ctx context.Context, partitions []int) error {
 
 // findLost finds the partitions whose streams do not hold their cursors any
 // more. They are reported together, as one gap, before anything is taken from
-// any stream: what is taken afterwards is known for certain. Whatever these
-// streams hold now is to be read from the beginning.
+// any stream. Whatever these streams hold now is to be read from the beginning,
+// and is not the newest before the end is reached.
 func (f *Follower) findLost(partitions []int, pages [][]entry) map[int]bool {
 	lost := map[int]bool{}
 	for i, p := range partitions {
@@ -98,7 +98,7 @@ func (f *Follower) findLost(partitions []int, pages [][]entry) map[int]bool {
 	}
 	if len(lost) > 0 {
 		f.log.Warn("change streams do not hold this gate's cursors any more: something may have been missed", "partitions", len(lost))
-		f.sink.Gap()
+		f.lose()
 	}
 	return lost
 }
@@ -126,5 +126,14 @@ func (f *Follower) advance(partition int, entries []entry) (more bool) {
 
 func (f *Follower) gap(partition int, what string) {
 	f.log.Warn(what, "partition", partition)
+	f.lose()
+}
+
+// lose reports a gap. Until the streams have been read to their ends, what is
+// taken from them may be old: somebody who has changed twice since would be
+// known by the first of the two.
+func (f *Follower) lose() {
+	f.sink.SetLive(false)
 	f.sink.Gap()
+	f.away = true
 }

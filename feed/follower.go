@@ -36,7 +36,8 @@ type Sink interface {
 	// been applied within moments.
 	SetLive(live bool)
 	// Gap says that something that was announced may have been missed for
-	// good.
+	// good. Where the streams have to be read again for it, SetLive says so
+	// before, and when that is done.
 	Gap()
 }
 
@@ -49,6 +50,7 @@ type Follower struct {
 	lag      func(time.Duration)
 	now      func() time.Time
 
+	away    bool     // a gap was found, and the streams have not been read to their ends since
 	cursors []cursor // by partition
 }
 
@@ -124,6 +126,10 @@ func (f *Follower) follow(ctx context.Context, live func()) error {
 		}
 		if err != nil {
 			return fmt.Errorf("catch up: %w", err)
+		}
+		if f.away {
+			f.sink.SetLive(true)
+			f.away = false
 		}
 	}
 }
