@@ -75,6 +75,7 @@ func (c *checkCase) endUnverified() {
 	case byFilter:
 		c.decision.Exact = false
 		c.end(Suppress, reason)
+		c.passesAt(c.at.Add(unverifiableRetry)) // the filter may be old
 	case c.category.OnUnverifiable == UnverifiableSuppress:
 		c.end(Suppress, ReasonUnverifiable)
 		c.passesAt(c.at.Add(unverifiableRetry))

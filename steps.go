@@ -122,33 +122,29 @@ func (r *round) filter(_ context.Context, open []*checkCase) {
 
 // settingByFilter looks at the setting of a user whom the overlay does not
 // know. Where the topic is off by default, that no opt-in is in the filter is
-// certain; that an opt-out is in it is not, and the category says whether the
-// record is asked.
+// certain, and so is the reason if no opt-out is either. That an opt-out is in
+// it is not certain, and the category says whether the record is asked.
 func (r *round) settingByFilter(c *checkCase) {
 	f := c.filter
 	c.judged = f.Loaded
-	switch off := !c.topic.DefaultOn(c.check.Channel); {
+	verify := !f.Current || c.category.FilterHit == HitVerify
+	off := !c.topic.DefaultOn(c.check.Channel) && f.OptInsCovered && !f.OptedIn && f.Current
+	switch {
 	case !f.Loaded:
 		c.find("nothing is known in process of this user")
-	case off && f.OptInsCovered && !f.OptedIn && f.Current:
+	case f.Hold && verify:
+		c.find("a hold is in the filter, to be verified")
+	case off && !f.OptedOut:
 		c.find("off by default, and no opt-in is in the filter")
-		c.end(Suppress, f.settingReason())
+		c.end(Suppress, ReasonDefaultOff)
 	case !f.OptedOut:
 		c.find("no opt-out is in the filter")
-	case !f.Current || c.category.FilterHit == HitVerify:
+	case verify:
 		c.find("an opt-out is in the filter, to be verified")
 	default:
 		c.find("an opt-out is in the filter")
 		r.rejectByHit(c, ReasonOptedOut)
 	}
-}
-
-// settingReason is why a setting is off that is off by default.
-func (f FilterAnswer) settingReason() Reason {
-	if f.OptedOut {
-		return ReasonOptedOut
-	}
-	return ReasonDefaultOff
 }
 
 // preference reads the exact records and asks them.

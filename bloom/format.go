@@ -147,6 +147,9 @@ func parse(data []byte) (*Snapshot, error) {
 		return nil, refuse("it has more than its header says")
 	}
 	s := newSnapshot(*h, optOuts, optIns, int64(len(data)))
+	if s.optOuts.rate() != h.OptOuts.Rate || s.optIns.rate() != h.OptIns.Rate {
+		return nil, refuse("its bits make another false-positive rate than its header states")
+	}
 	return s, s.checkCanaries()
 }
 

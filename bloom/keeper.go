@@ -3,7 +3,6 @@ package bloom
 import (
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"sync"
 	"time"
@@ -12,27 +11,15 @@ import (
 )
 
 const (
-	listLimit   = 10 * time.Second // of finding out what is published
-	fetchLimit  = 15 * time.Minute // of fetching one snapshot
 	replayLimit = 2 * time.Minute
 	coverEvery  = time.Second      // how often a snapshot that is not covered is tried to be
 	keepFor     = 10 * time.Minute // how long a change stays in the overlay beside a snapshot that has it
+	// settleLimit is how long a gate that follows the streams is held back by a
+	// first snapshot that is still being loaded.
+	settleLimit = time.Minute
+	// sayEvery is how often a problem is logged that goes on, in rounds.
+	sayEvery = 300
 )
-
-// Source is where snapshots are published. Package bloom/archive has one.
-type Source interface {
-	// Published lists what is there, the newest first.
-	Published(ctx context.Context) ([]Published, error)
-	// Fetch writes the snapshot of a generation.
-	Fetch(ctx context.Context, generation int64, w io.Writer) error
-}
-
-// Published is a snapshot that is there to be fetched. Tag tells two contents
-// of one generation apart.
-type Published struct {
-	Generation int64
-	Tag        string
-}
 
 // Replayer reads the change streams again. Package feed has one.
 type Replayer interface {
@@ -48,11 +35,18 @@ type Keeper struct {
 	o     KeeperOptions
 	poked chan struct{}
 
+	// Of the goroutine that runs it.
+	life      context.Context
+	fetching  bool
+	loaded    chan loaded // has room for the one that is being fetched
+	setbacks  map[int64]*setback
 	candidate *standing // loaded, and not in use yet
-	refused   map[int64]refusal
-	patience  patience // with replays that fail
-	unfound   error    // why the newest published snapshot is not the candidate
-	unused    error    // why the candidate is not in use
+	patience  patience  // with replays that fail
+	replays   int64     // so far
+	unfound   error     // why the newest published snapshot is not the candidate
+	unused    error     // why the candidate is not in use
+	following int       // rounds since the streams are followed
+	silent    int       // rounds since the problem was logged
 
 	mu     sync.Mutex
 	status Status
@@ -60,15 +54,16 @@ type Keeper struct {
 
 // KeeperOptions are what a Keeper is made of. All are required.
 type KeeperOptions struct {
-	Live       *Live
-	Source     Source
-	Replayer   Replayer
-	Namespace  string
-	Partitions int
-	CacheDir   string        // of private copies; empty is the system's
-	Poll       time.Duration // how often to look without having been told
-	Log        *slog.Logger
-	Loaded     func(LoadResult)
+	Live             *Live
+	Source           Source
+	Replayer         Replayer
+	Namespace        string
+	Partitions       int
+	MaxFalsePositive float64       // a snapshot that is worse is refused
+	CacheDir         string        // of private copies; empty is the system's
+	Poll             time.Duration // how often to look without having been told
+	Log              *slog.Logger
+	Loaded           func(LoadResult)
 }
 
 // LoadResult says what came of a snapshot that was published.
@@ -90,7 +85,7 @@ func (r LoadResult) String() string {
 // Status is how a Keeper is doing.
 type Status struct {
 	// Settled says that what was published when this process began to follow
-	// the change streams has been tried.
+	// the change streams has been tried, or has taken too long to wait for.
 	Settled bool
 	// Problem is why the newest published snapshot is not in use, or what kept
 	// it from being found out; nil if there is none.
@@ -99,7 +94,7 @@ type Status struct {
 
 // NewKeeper makes a Keeper. Run starts it.
 func NewKeeper(o KeeperOptions) *Keeper {
-	return &Keeper{o: o, poked: make(chan struct{}, 1), refused: map[int64]refusal{}}
+	return &Keeper{o: o, poked: make(chan struct{}, 1), loaded: make(chan loaded, 1), setbacks: map[int64]*setback{}}
 }
 
 // Status tells how the keeper is doing.
@@ -122,6 +117,7 @@ func (k *Keeper) Run(ctx context.Context) {
 	poll, cover := time.NewTicker(k.o.Poll), time.NewTicker(coverEvery)
 	defer poll.Stop()
 	defer cover.Stop()
+	k.life = ctx
 	look := true
 	for {
 		followed := k.o.Live.overlay.WasLive()
@@ -129,7 +125,13 @@ func (k *Keeper) Run(ctx context.Context) {
 		k.note(followed)
 		select {
 		case <-ctx.Done():
+			if k.fetching {
+				<-k.loaded
+			}
 			return
+		case l := <-k.loaded:
+			k.take(l)
+			look = true // what is said of it has changed
 		case <-k.poked:
 			look = true
 		case <-poll.C:
@@ -140,16 +142,22 @@ func (k *Keeper) Run(ctx context.Context) {
 	}
 }
 
-// note keeps what a round came to. A problem that has been said is not said
-// again.
+// note keeps what a round came to, and logs a problem when it begins and now
+// and then while it goes on.
 func (k *Keeper) note(followed bool) {
 	problem := errors.Join(k.unfound, k.unused)
+	if followed {
+		k.following++
+	}
+	settled := followed && !k.fetching || k.following > int(settleLimit/coverEvery)
 	k.mu.Lock()
 	old := k.status
-	k.status = Status{Settled: old.Settled || followed, Problem: problem}
+	k.status = Status{Settled: old.Settled || settled, Problem: problem}
 	k.mu.Unlock()
+	k.silent++
 	switch {
-	case problem != nil && (old.Problem == nil || old.Problem.Error() != problem.Error()):
+	case problem != nil && (old.Problem == nil || k.silent > sayEvery):
+		k.silent = 0
 		k.o.Log.Warn("the newest filter is not in use", "error", problem, "generation in use", k.generation())
 	case problem == nil && old.Problem != nil:
 		k.o.Log.Info("the newest filter is in use", "generation", k.generation())
@@ -167,15 +175,15 @@ func (k *Keeper) needsCover() bool {
 	return k.o.Live.Snapshot() != nil && !k.o.Live.Current() && k.o.Live.overlay.Live()
 }
 
-// round looks for a newer snapshot, if it is to, and takes it into use; a
-// snapshot in use that cannot be relied on is covered again. Attempts that have
-// failed are made more and more rarely, but for a snapshot that is new.
+// round looks for a newer snapshot, if it is to, and takes a loaded one into
+// use; a snapshot in use that cannot be relied on is covered again. Attempts
+// that have failed are made more and more rarely, but for a snapshot that is
+// new.
 func (k *Keeper) round(ctx context.Context, look bool) {
-	before := k.candidate
 	if look {
 		k.unfound = k.find(ctx)
 	}
-	if k.candidate == nil && !k.needsCover() || k.candidate == before && !k.patience.over() {
+	if k.candidate == nil && !k.needsCover() || !k.patience.over() {
 		return
 	}
 	if k.candidate != nil {

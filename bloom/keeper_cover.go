@@ -9,7 +9,8 @@ import (
 )
 
 // install puts the candidate in the place of the snapshot in use. A snapshot
-// that can be relied on is not given up for one that cannot, or not yet.
+// that can be relied on, at once or after another replay, is not given up for
+// one that cannot, or not yet.
 func (k *Keeper) install(ctx context.Context) error {
 	next, old := k.candidate, k.o.Live.standing.Load()
 	watches := []*watch{next.watch}
@@ -18,7 +19,7 @@ func (k *Keeper) install(ctx context.Context) error {
 	}
 	k.o.Live.overlay.watchFor(watches...)
 	covered, err := k.cover(ctx, next)
-	if err != nil && k.o.Live.Current() {
+	if err != nil && old != nil && k.keeps(ctx) {
 		k.patience.lose()
 		return fmt.Errorf("generation %d waits: %w", next.snapshot.header.Generation, err)
 	}
@@ -32,6 +33,12 @@ func (k *Keeper) install(ctx context.Context) error {
 	k.o.Log.Info("a filter was taken into use", "generation", h.Generation, "built", h.BuiltAt, "bytes", covered.snapshot.size,
 		"opt_outs", h.Keys.Rejecting(), "opt_ins", h.Keys.OptIns, "false_positive_rate", h.FalsePositiveRate(), "rejections_verified", !covered.covered)
 	return nil
+}
+
+// keeps tells whether the snapshot in use is worth keeping although the
+// candidate cannot be covered: while the streams are not followed, nobody knows.
+func (k *Keeper) keeps(ctx context.Context) bool {
+	return k.o.Live.Current() || !k.o.Live.overlay.Live() || k.recover(ctx) == nil
 }
 
 // recover covers the snapshot in use once more.
@@ -96,13 +103,17 @@ func (k *Keeper) cover(ctx context.Context, s *standing) (*standing, error) {
 	if !overlay.WasLive() {
 		return &result, errNotFollowing
 	}
+	k.replays++
+	replay := k.replays
 	result.epoch = overlay.Epoch()
 	err := k.o.Replayer.Replay(ctx, s.snapshot.header.Position, func(c sendgate.Consent, at sendgate.Place) {
-		overlay.put(c, at, result.epoch)
+		overlay.replayed(c, at, replay)
 	})
-	switch {
-	case err != nil:
+	if err != nil {
 		return &result, fmt.Errorf("read what changed since it was built: %w", err)
+	}
+	overlay.confirm(replay, result.epoch)
+	switch {
 	case overlay.Epoch() != result.epoch:
 		return &result, errors.New("the change streams had a gap while it was being taken into use")
 	case s.watch.lost.Load():

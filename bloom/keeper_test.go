@@ -110,7 +110,7 @@ func newStand(t *testing.T, size int) *stand {
 	s := &stand{overlay: bloom.NewOverlay(size), shelf: &shelf{}, tape: &tape{}}
 	s.live = bloom.NewLive(s.overlay, func(sendgate.UserID, sendgate.Setting) {})
 	s.keeper = bloom.NewKeeper(bloom.KeeperOptions{
-		Live: s.live, Source: s.shelf, Replayer: s.tape, Namespace: "t", Partitions: 2, CacheDir: t.TempDir(), Poll: 10 * time.Second,
+		Live: s.live, Source: s.shelf, Replayer: s.tape, Namespace: "t", Partitions: 2, MaxFalsePositive: 0.001, CacheDir: t.TempDir(), Poll: 10 * time.Second,
 		Log: slog.New(slog.DiscardHandler), Loaded: func(r bloom.LoadResult) { s.results[r].Add(1) },
 	})
 	ctx, cancel := context.WithCancel(t.Context())

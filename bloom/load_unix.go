@@ -3,6 +3,7 @@
 package bloom
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -20,7 +21,11 @@ import (
 func Load(dir string, fetch func(io.Writer) error) (_ *Snapshot, err error) {
 	f, err := os.CreateTemp(dir, "sendgate-*.filter")
 	if err != nil {
-		return nil, fmt.Errorf("make a private copy of the snapshot: %w", err)
+		var at *os.PathError
+		if errors.As(err, &at) { // whose path is another one every time
+			err = at.Err
+		}
+		return nil, fmt.Errorf("make a private copy of the snapshot in %s: %w", cmp.Or(dir, os.TempDir()), err)
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	if err := os.Remove(f.Name()); err != nil {

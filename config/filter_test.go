@@ -62,7 +62,7 @@ func TestFiltersThatAreRefused(t *testing.T) {
 		"max_false_positive: 0.1":  "filter.max_false_positive: must be from 1e-12 to 0.01, not 0.1",
 		"max_false_positive: .nan": "filter.max_false_positive: must be from 1e-12 to 0.01, not NaN",
 		"max_false_positive: -1":   "filter.max_false_positive: must be from 1e-12 to 0.01, not -1",
-		"max_false_positive: 1%":   "cannot unmarshal",
+		"max_false_positive: 1%":   "filter.max_false_positive: must be a number, such as 0.001",
 		"aim_false_positive: 0.1":  "filter.aim_false_positive: must be from 1e-12 to max_false_positive (0.001), not 0.1",
 		"aim_false_positive: -1":   "filter.aim_false_positive: must be from 1e-12 to max_false_positive (0.001), not -1",
 		"aim_false_positive: .nan": "filter.aim_false_positive: must be from 1e-12 to max_false_positive (0.001), not NaN",

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/sendgate/sendgate/api"
@@ -20,6 +21,9 @@ type Filter struct {
 	Poll         time.Duration // how often to look without having been told
 	MaxAge       time.Duration // an older one degrades the gate
 	VerifySample float64       // share of rejections that are verified in the background, 0 to 1
+	// MaxFalsePositive is the rate, of a whole check, above which a filter is
+	// refused.
+	MaxFalsePositive float64
 }
 
 // filtering is a gate's filter and what keeps it up to date.
@@ -27,6 +31,10 @@ type filtering struct {
 	live    *bloom.Live
 	keeper  *bloom.Keeper
 	sampler *bloom.Sampler
+
+	mu    sync.Mutex
+	seen  *bloom.Snapshot // when it was last asked for
+	since time.Time       // when that one was first seen
 }
 
 func (n *Node) newFiltering(space *keyspace.Space) *filtering {
@@ -35,7 +43,7 @@ func (n *Node) newFiltering(space *keyspace.Space) *filtering {
 	f.live = bloom.NewLive(n.overlay, f.sampler.Offer)
 	f.keeper = bloom.NewKeeper(bloom.KeeperOptions{
 		Live: f.live, Source: published{o.Archive}, Replayer: feed.NewReplayer(n.o.Redis, space),
-		Namespace: n.o.Namespace, Partitions: space.Partitions(), CacheDir: o.CacheDir, Poll: o.Poll, Log: n.o.Log,
+		Namespace: n.o.Namespace, Partitions: space.Partitions(), MaxFalsePositive: o.MaxFalsePositive, CacheDir: o.CacheDir, Poll: o.Poll, Log: n.o.Log,
 		Loaded: func(r bloom.LoadResult) { n.metrics.FilterLoaded(r.String()) },
 	})
 	n.measureFilter(f)
@@ -61,7 +69,7 @@ func (n *Node) measureFilter(f *filtering) {
 	n.metrics.Gauge("sendgate_filter_generation", "Generation of the filter in use; 0 if there is none.",
 		of(func(s *bloom.Snapshot) float64 { return float64(s.Header().Generation) }))
 	n.metrics.Gauge("sendgate_filter_age_seconds", "How long ago the filter in use was built; 0 if there is none.",
-		of(func(s *bloom.Snapshot) float64 { return n.o.Now().Sub(s.Header().BuiltAt).Seconds() }))
+		of(func(s *bloom.Snapshot) float64 { return f.age(n.o.Now()).Seconds() }))
 	n.metrics.Gauge("sendgate_filter_bytes", "Size of the filter in use.",
 		of(func(s *bloom.Snapshot) float64 { return float64(s.Size()) }))
 	n.metrics.LabelledGauge("sendgate_filter_keys", "Keys in the filter in use.", "kind", "opt_out",
@@ -79,15 +87,28 @@ func (n *Node) measureFilter(f *filtering) {
 		})
 }
 
+// age is how long ago the filter in use was built, by the builder's clock, and
+// not less than it has been in use: that clock may be ahead. It is 0 if there is
+// none.
+func (f *filtering) age(now time.Time) time.Duration {
+	s := f.live.Snapshot()
+	if s == nil {
+		return 0
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.seen != s {
+		f.seen, f.since = s, now
+	}
+	return max(now.Sub(s.Header().BuiltAt), now.Sub(f.since))
+}
+
 // filterPart says how the filter is doing. Whatever is wrong with it makes checks
 // slower, never wrong.
 func (n *Node) filterPart() api.Part {
 	part := api.Part{Name: "filter", State: api.PartOK}
 	status, snapshot := n.filter.keeper.Status(), n.filter.live.Snapshot()
-	var old time.Duration
-	if snapshot != nil {
-		old = n.o.Now().Sub(snapshot.Header().BuiltAt)
-	}
+	old := n.filter.age(n.o.Now())
 	switch {
 	case !status.Settled:
 		part.State, part.Detail = api.PartMissing, "what is published has not been looked at yet"

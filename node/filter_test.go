@@ -52,7 +52,7 @@ func (p place) file(generation int64) string {
 
 // filtered is a gate's options with the filters of a place.
 func (p place) filtered(o *node.Options) {
-	o.Filter = &node.Filter{Archive: p.Archive, Poll: 200 * time.Millisecond, MaxAge: time.Hour, VerifySample: 0}
+	o.Filter = &node.Filter{Archive: p.Archive, Poll: 200 * time.Millisecond, MaxAge: time.Hour, VerifySample: 0, MaxFalsePositive: 0.001}
 }
 
 // silent is a rebuild's progress that nobody watches.

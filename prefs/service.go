@@ -170,9 +170,10 @@ func (s *Service) change(ctx context.Context, user sendgate.UserID, ifRevision *
 		return nil, err
 	}
 	// From here on the change is durable: it is obeyed here at once, and a
-	// caller who has gone away stops nothing.
-	s.overlay.ApplySince(sendgate.ConsentOf(user, &r.Preferences), epoch)
+	// caller who has gone away stops nothing. Where nothing was changed and
+	// nothing is pending, every gate has been told before.
 	if len(r.Pending) > 0 {
+		s.overlay.ApplySince(sendgate.ConsentOf(user, &r.Preferences), epoch)
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), carryLimit)
 		defer cancel()
 		if err := s.carrier.Carry(ctx, user, made); err != nil {

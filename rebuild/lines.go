@@ -1,6 +1,7 @@
 package rebuild
 
 import (
+	"errors"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -46,7 +47,11 @@ func (l *Lines) Read(records int) { l.records.Add(int64(records)) }
 
 // Done says what was built, or why nothing was.
 func (l *Lines) Done(built *bloom.Built, err error) {
-	if built == nil {
+	switch {
+	case errors.Is(err, ErrOvertaken):
+		l.log.Info("no new filter was published here", "why", err)
+		return
+	case built == nil:
 		l.log.Error("no new filter was built; the one in use stays", "error", err)
 		return
 	}

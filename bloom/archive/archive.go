@@ -62,6 +62,10 @@ type place interface {
 	// list returns all objects whose keys begin with the prefix.
 	list(ctx context.Context, prefix string) ([]*blob.ListObject, error)
 
+	// readable tells whether an object is one that can be read to an end, as
+	// far as that is known without reading it.
+	readable(key string) error
+
 	// publish makes what write writes the object of a key, whole or not at
 	// all, or fails with ErrTaken if the key has an object.
 	publish(ctx context.Context, key string, write func(io.Writer) error) error
@@ -177,6 +181,9 @@ func (a *Archive) Fetch(ctx context.Context, generation int64, w io.Writer) erro
 
 func (a *Archive) fetch(ctx context.Context, key string, w io.Writer) error {
 	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := a.place.readable(key); err != nil {
 		return err
 	}
 	r, err := a.bucket.NewReader(ctx, key, nil)

@@ -55,7 +55,7 @@ func makeFolder(dir string) (string, error) {
 // empty one, and fails when a file goes while it is at it.
 func (f folder) list(ctx context.Context, prefix string) ([]*blob.ListObject, error) {
 	for {
-		if err := f.readable(); err != nil {
+		if err := f.open(); err != nil {
 			return nil, err
 		}
 		objects, err := listAll(ctx, f.bucket, prefix)
@@ -65,7 +65,7 @@ func (f folder) list(ctx context.Context, prefix string) ([]*blob.ListObject, er
 	}
 }
 
-func (f folder) readable() error {
+func (f folder) open() error {
 	d, err := os.Open(f.dir)
 	if err != nil {
 		return err
@@ -75,6 +75,16 @@ func (f folder) readable() error {
 		err = nil
 	}
 	return errors.Join(err, d.Close())
+}
+
+// readable refuses what is no file: a pipe would keep its reader for ever. What
+// is not there is found out by reading.
+func (f folder) readable(key string) error {
+	info, err := os.Stat(filepath.Join(f.dir, key))
+	if err == nil && !info.Mode().IsRegular() {
+		return fmt.Errorf("%s is no file", key)
+	}
+	return nil
 }
 
 // publish writes a stage and gives it its name by a hard link, the one step

@@ -36,6 +36,10 @@ func (n names) key(generation int64) string {
 	return fmt.Sprintf("%s%0*d%s", n.prefix(), digits, generation, extension)
 }
 
+// maxGeneration is far beyond what is ever published: one that is not ours must
+// not leave the next ones without a number.
+const maxGeneration = 1 << 60
+
 // generation reads a key, and tells whether it is one of this namespace.
 func (n names) generation(key string) (int64, bool) {
 	rest, ours := strings.CutPrefix(key, n.prefix())
@@ -45,5 +49,5 @@ func (n names) generation(key string) (int64, bool) {
 	}
 	generation, err := strconv.ParseInt(number, 10, 64)
 	// Written again it must be the same: a sign is read, but never written.
-	return generation, err == nil && generation > 0 && n.key(generation) == key
+	return generation, err == nil && generation > 0 && generation <= maxGeneration && n.key(generation) == key
 }

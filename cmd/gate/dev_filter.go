@@ -23,9 +23,10 @@ import (
 )
 
 const (
-	devChanges = 1000             // after which the filter is built again
-	devRebuild = 15 * time.Minute // at the latest
-	devMemory  = 64 << 20
+	devChanges       = 1000             // after which the filter is built again
+	devRebuild       = 15 * time.Minute // at the latest
+	devMemory        = 64 << 20
+	devFalsePositive = 0.001
 )
 
 // devFilters is a builder beside the gate, in the same process: one bbolt file
@@ -84,7 +85,7 @@ func startDevFilters(ctx context.Context, data string, catalog *sendgate.Catalog
 	builder := rebuild.New(rebuild.Options{
 		Store: store, Streams: feed.NewPublisher(client, space), Archive: f.archive, Namespace: keyspace.DefaultNamespace,
 		Catalog: func() (*sendgate.Catalog, error) { return catalog, nil },
-		Memory:  devMemory, MaxFalsePositive: 0.001, AimFalsePositive: 1e-6, Segments: 1, Keep: 1,
+		Memory:  devMemory, MaxFalsePositive: devFalsePositive, AimFalsePositive: 1e-6, Segments: 1, Keep: 1,
 		Progress: rebuild.NewLines(log, time.Now), Now: time.Now,
 	})
 	ctx, f.cancel = context.WithCancel(ctx)
@@ -98,7 +99,7 @@ func startDevFilters(ctx context.Context, data string, catalog *sendgate.Catalog
 }
 
 func (f *devFilters) options() *node.Filter {
-	return &node.Filter{Archive: f.archive, CacheDir: f.dir, Poll: time.Second, MaxAge: 4 * devRebuild, VerifySample: 1}
+	return &node.Filter{Archive: f.archive, CacheDir: f.dir, Poll: time.Second, MaxAge: 4 * devRebuild, VerifySample: 1, MaxFalsePositive: devFalsePositive}
 }
 
 func (f *devFilters) stop() error {

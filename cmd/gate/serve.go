@@ -44,7 +44,7 @@ func (c serveCmd) Run(ctx context.Context, s cli.Streams) (err error) {
 	if b.Archive != nil {
 		filter = &node.Filter{
 			Archive: b.Archive, CacheDir: conf.Filter.CacheDir, Poll: conf.Filter.Poll,
-			MaxAge: conf.Filter.MaxAge, VerifySample: conf.Filter.VerifySample,
+			MaxAge: conf.Filter.MaxAge, VerifySample: conf.Filter.VerifySample, MaxFalsePositive: conf.Filter.MaxFalsePositive,
 		}
 	}
 	return serve(ctx, conf.Listen, node.Options{

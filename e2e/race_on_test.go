@@ -1,0 +1,14 @@
+//go:build race
+
+package e2e_test
+
+const (
+	// raceFlag builds the programs as this test is built.
+	raceFlag = "-race=true"
+	// part is how many times less of everything there is: the race detector
+	// makes all of it slow.
+	part = 10
+	// holdWithin is how soon a hold is in force at every gate. Programs that
+	// are watched are not held to it.
+	holdWithin = optOutWithin
+)
