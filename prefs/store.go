@@ -47,8 +47,9 @@ type PendingIndex interface {
 
 // PendingEntry is a record with pending changes.
 type PendingEntry struct {
-	User  sendgate.UserID
-	Since time.Time // when its oldest pending change was made, to the millisecond
+	User     sendgate.UserID
+	Since    time.Time // when its oldest pending change was made, to the millisecond
+	Revision int64     // of the record; 0 if the index does not say
 }
 
 // PendingShards is how many shards the pending index has, so that a store that

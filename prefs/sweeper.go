@@ -1,6 +1,7 @@
 package prefs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -49,6 +50,11 @@ type Sweeper struct {
 type sighting struct {
 	revision int64
 	at       time.Time
+	// told is the revision that this gate's overlay was told of, and through
+	// the one that was seen to have got through, both while the overlay's epoch
+	// was the one that stands here.
+	told, through int64
+	epoch         int64
 }
 
 // SweeperOptions are what a Sweeper is made of. All are required.
@@ -70,24 +76,21 @@ func NewSweeper(o SweeperOptions) *Sweeper {
 	}
 }
 
-// Run sweeps every two seconds until the context ends. first is called once
-// the first sweep is done: from then on the gate knows every pending change.
-func (s *Sweeper) Run(ctx context.Context, first func()) {
+// Run sweeps every two seconds until the context ends. known is called once the
+// gate knows every change that was pending when it began.
+func (s *Sweeper) Run(ctx context.Context, known func()) {
+	first := sync.OnceFunc(known)
 	tick := time.NewTicker(sweepEvery)
 	defer tick.Stop()
 	for {
-		err := s.Sweep(ctx)
+		err := s.sweep(ctx, first)
 		switch {
 		case ctx.Err() != nil:
 			return
 		case errors.Is(err, errNotKnown):
 			s.log.Warn("not every pending change could be read", "error", err)
-		default:
-			if err != nil {
-				s.log.Warn("not every pending change could be carried on", "error", err)
-			}
-			first()
-			first = func() {}
+		case err != nil:
+			s.log.Warn("not every pending change could be carried on", "error", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -100,67 +103,121 @@ func (s *Sweeper) Run(ctx context.Context, first func()) {
 // errNotKnown marks a sweep that did not get to see every pending change.
 var errNotKnown = errors.New("read pending changes")
 
-// Sweep looks at every record with pending changes once. It carries on what
-// was cut off, and clears what has got through for good. One record that
-// cannot be carried on does not keep others from it; the error is one of
-// theirs.
-func (s *Sweeper) Sweep(ctx context.Context) error {
-	began := s.now()
-	var oldest time.Duration
-	var failed, unlisted error // failed is the workers', unlisted this function's
-	var workers errgroup.Group
-	workers.SetLimit(sweepWorkers)
-	pending := map[sendgate.UserID]bool{}
-	for shard := range PendingShards {
-		err := s.store.Pending(ctx, shard, func(e PendingEntry) error {
-			age := began.Sub(e.Since)
-			oldest = max(oldest, age)
-			pending[e.User] = true
-			workers.Go(func() error {
-				ctx, cancel := context.WithTimeout(ctx, sweepLimit)
-				defer cancel()
-				if err := s.sweepOne(ctx, e.User, age >= 0 && age < graceFor); err != nil && !errors.Is(err, ErrConflict) {
-					s.mu.Lock()
-					defer s.mu.Unlock()
-					if failed == nil || errors.Is(err, errNotKnown) {
-						failed = err
-					}
-				}
-				return nil
-			})
-			return ctx.Err()
-		})
-		if err != nil {
-			unlisted = errors.Join(errNotKnown, err)
-		}
+// Sweep looks at every record with pending changes once. It obeys all of them
+// here first, and calls known then; carries on what was cut off, and clears
+// what has got through for good. A record that was looked at before is left
+// alone until it changes, is due to be cleared, or this gate may have missed
+// something: Redis may have lost it too. One record that cannot be carried on
+// does not keep others from it; the error is one of theirs.
+func (s *Sweeper) Sweep(ctx context.Context) error { return s.sweep(ctx, func() {}) }
+
+func (s *Sweeper) sweep(ctx context.Context, known func()) error {
+	began, epoch := s.now(), s.overlay.Epoch()
+	pending, unlisted := s.list(ctx, began)
+	unlearned := cmp.Or(unlisted, s.forEach(ctx, pending, epoch, s.learn))
+	if unlearned == nil {
+		known()
 	}
-	_ = workers.Wait() // each has noted its own error
-	s.forget(pending)
-	s.observe(oldest)
-	if unlisted != nil {
-		return unlisted
+	failed := s.forEach(ctx, pending, epoch, func(ctx context.Context, e PendingEntry, epoch int64) error {
+		if age := began.Sub(e.Since); age >= 0 && age < graceFor || s.settled(e, epoch) {
+			return nil
+		}
+		return s.sweepOne(ctx, e.User)
+	})
+	if unlearned != nil {
+		return errors.Join(errNotKnown, unlearned)
 	}
 	return failed
 }
 
-// sweepOne obeys a record here, carries it on unless it has got through, and
-// clears those of its changes that are pending for long enough, once they have
-// been announced again: what is cleared was announced after any loss of the
-// seconds before. ErrConflict says that somebody else has written the record;
-// the next sweep sees it as it is then.
-func (s *Sweeper) sweepOne(ctx context.Context, user sendgate.UserID, fresh bool) error {
+// list lists what is pending, and forgets what is not any more.
+func (s *Sweeper) list(ctx context.Context, now time.Time) (pending []PendingEntry, err error) {
+	var oldest time.Duration
+	users := map[sendgate.UserID]bool{}
+	for shard := range PendingShards {
+		failed := s.store.Pending(ctx, shard, func(e PendingEntry) error {
+			oldest = max(oldest, now.Sub(e.Since))
+			pending, users[e.User] = append(pending, e), true
+			return ctx.Err()
+		})
+		err = cmp.Or(err, failed)
+	}
+	if err == nil {
+		s.forget(users)
+	}
+	s.observe(oldest)
+	return pending, err
+}
+
+// forEach calls f for every entry, several at a time, and returns one of their
+// errors, once all have been called.
+func (s *Sweeper) forEach(ctx context.Context, pending []PendingEntry, epoch int64, f func(context.Context, PendingEntry, int64) error) error {
+	var workers errgroup.Group
+	workers.SetLimit(sweepWorkers)
+	for _, e := range pending {
+		workers.Go(func() error {
+			ctx, cancel := context.WithTimeout(ctx, sweepLimit)
+			defer cancel()
+			if err := f(ctx, e, epoch); err != nil && !errors.Is(err, ErrConflict) {
+				return err
+			}
+			return nil
+		})
+	}
+	return workers.Wait()
+}
+
+// learn tells this gate of a record's changes, unless it was told of them
+// before and may not have missed anything since.
+func (s *Sweeper) learn(ctx context.Context, e PendingEntry, epoch int64) error {
+	if seen := s.sight(e.User); e.Revision != 0 && seen.epoch == epoch && seen.told >= e.Revision {
+		return nil
+	}
+	r, err := s.store.Get(ctx, e.User)
+	if err != nil || len(r.Pending) == 0 {
+		return err
+	}
+	s.overlay.ApplySince(sendgate.ConsentOf(e.User, &r.Preferences), epoch)
+	s.noteSight(e.User, epoch, func(seen *sighting) { seen.told = r.Revision })
+	return nil
+}
+
+// settled tells whether a record has got through, and is not due to be cleared.
+func (s *Sweeper) settled(e PendingEntry, epoch int64) bool {
+	seen := s.sight(e.User)
+	return e.Revision != 0 && seen.epoch == epoch && seen.through == e.Revision && s.now().Sub(seen.at) < pendingFor
+}
+
+func (s *Sweeper) sight(user sendgate.UserID) sighting {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.seen[user]
+}
+
+// noteSight notes what was seen while the overlay's epoch was the one given.
+func (s *Sweeper) noteSight(user sendgate.UserID, epoch int64, note func(*sighting)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	seen := s.seen[user]
+	if seen.epoch != epoch {
+		seen.told, seen.through, seen.epoch = 0, 0, epoch
+	}
+	note(&seen)
+	s.seen[user] = seen
+}
+
+// sweepOne carries a record on unless it has got through, and clears those of
+// its changes that are pending for long enough, once they have been announced
+// again: what is cleared was announced after any loss of the seconds before.
+// ErrConflict says that somebody else has written the record; the next sweep
+// sees it as it is then.
+func (s *Sweeper) sweepOne(ctx context.Context, user sendgate.UserID) error {
 	epoch := s.overlay.Epoch()
 	r, err := s.store.Get(ctx, user)
-	switch {
-	case err != nil:
-		return errors.Join(errNotKnown, err)
-	case len(r.Pending) == 0:
-		return nil
+	if err != nil || len(r.Pending) == 0 {
+		return err
 	}
 	s.overlay.ApplySince(sendgate.ConsentOf(user, &r.Preferences), epoch)
-	if fresh {
-		return nil
-	}
 	upTo, due := s.due(r)
 	through, err := s.gotThrough(ctx, r)
 	if err != nil {
@@ -170,6 +227,9 @@ func (s *Sweeper) sweepOne(ctx context.Context, user sendgate.UserID, fresh bool
 		if err := s.carrier.Carry(ctx, user, 0); err != nil {
 			return err
 		}
+	}
+	if through {
+		s.noteSight(user, epoch, func(seen *sighting) { seen.told, seen.through = r.Revision, r.Revision })
 	}
 	if !due || !through {
 		return nil
@@ -183,12 +243,12 @@ func (s *Sweeper) sweepOne(ctx context.Context, user sendgate.UserID, fresh bool
 func (s *Sweeper) due(r *Record) (upTo int64, due bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := s.now()
-	first, ok := s.seen[r.User]
-	if ok && first.revision >= r.Pending[0].Revision {
+	now, first := s.now(), s.seen[r.User]
+	if !first.at.IsZero() && first.revision >= r.Pending[0].Revision {
 		return first.revision, now.Sub(first.at) >= pendingFor
 	}
-	s.seen[r.User] = sighting{revision: r.Revision, at: now}
+	first.revision, first.at = r.Revision, now
+	s.seen[r.User] = first
 	return r.Revision, false
 }
 

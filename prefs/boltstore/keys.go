@@ -142,11 +142,19 @@ func pendingKey(user sendgate.UserID, since int64) []byte {
 	return append(key, user...)
 }
 
-func decodePendingKey(key []byte) (prefs.PendingEntry, error) {
+// pendingValue is what an entry of the index says: the record's revision.
+func pendingValue(revision int64) []byte { return appendOrdered(nil, revision) }
+
+// decodePending reads an entry of the index. One without a value is of a version
+// that did not write any.
+func decodePending(key, value []byte) (prefs.PendingEntry, error) {
 	if len(key) <= shardBytes+orderedBytes {
 		return prefs.PendingEntry{}, errCorrupt(bucketPending, errKey)
 	}
 	entry := prefs.PendingEntry{User: sendgate.UserID(key[shardBytes+orderedBytes:])}
+	if len(value) == orderedBytes {
+		entry.Revision = ordered(value)
+	}
 	if ms := ordered(key[shardBytes:]); ms != 0 {
 		entry.Since = time.UnixMilli(ms).UTC()
 	}

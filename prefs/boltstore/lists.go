@@ -24,8 +24,7 @@ func (s *Store) Pending(ctx context.Context, shard int, each func(prefs.PendingE
 	if shard < 0 || shard >= prefs.PendingShards {
 		return fmt.Errorf("boltstore: no shard %d of %d", shard, prefs.PendingShards)
 	}
-	decode := func(key, _ []byte) (prefs.PendingEntry, error) { return decodePendingKey(key) }
-	return walk(ctx, s, bucketPending, []byte{byte(shard)}, []byte{byte(shard + 1)}, decode, each)
+	return walk(ctx, s, bucketPending, []byte{byte(shard)}, []byte{byte(shard + 1)}, decodePending, each)
 }
 
 // Scan reads one segment. A record comes once, as it was stored at some instant

@@ -65,7 +65,7 @@ func moveEntry(tx *bbolt.Tx, user sendgate.UserID, from, to head) error {
 		}
 	}
 	if to.pending {
-		return index.Put(pendingKey(user, to.since), nil)
+		return index.Put(pendingKey(user, to.since), pendingValue(to.revision))
 	}
 	return nil
 }

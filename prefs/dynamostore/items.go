@@ -132,6 +132,7 @@ func (s *Store) entryOf(i item) (prefs.PendingEntry, error) {
 		return prefs.PendingEntry{}, errDamaged(s.tables.records.name, errKey)
 	}
 	entry := prefs.PendingEntry{User: sendgate.UserID(user)}
+	entry.Revision, _ = numberOf(i[attrRevision]) // an index of keys alone does not have it
 	if since != 0 {
 		entry.Since = time.UnixMilli(since).UTC()
 	}

@@ -111,7 +111,7 @@ func (s *Store) create(ctx context.Context, t table) error {
 	if t.index != nil {
 		in.GlobalSecondaryIndexes = []types.GlobalSecondaryIndex{{
 			IndexName: aws.String(indexPending), KeySchema: schemaOf(t.index),
-			Projection: &types.Projection{ProjectionType: types.ProjectionTypeKeysOnly},
+			Projection: &types.Projection{ProjectionType: types.ProjectionTypeInclude, NonKeyAttributes: []string{attrRevision}},
 		}}
 	}
 	_, err := call(ctx, s, "CreateTable", t.name, s.client.CreateTable, in)

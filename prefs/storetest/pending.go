@@ -64,12 +64,12 @@ func longestFirst(ctx context.Context, t *testing.T, s prefs.Store) {
 	for i, user := range us {
 		since := day.Add(-time.Duration(ages[i]) * time.Second)
 		put(ctx, t, s, waiting(user, 1, since), 0)
-		want = append(want, prefs.PendingEntry{User: user, Since: since})
+		want = append(want, prefs.PendingEntry{User: user, Since: since, Revision: 1})
 	}
 	put(ctx, t, s, waiting(usersOf(shard+1, 1)[0], 1, day), 0)
 	slices.SortFunc(want, func(a, b prefs.PendingEntry) int { return a.Since.Compare(b.Since) })
 	listsPending(ctx, t, s, shard, want...)
-	listsPending(ctx, t, s, shard+1, prefs.PendingEntry{User: usersOf(shard+1, 1)[0], Since: day})
+	listsPending(ctx, t, s, shard+1, prefs.PendingEntry{User: usersOf(shard+1, 1)[0], Since: day, Revision: 1})
 	for other := range prefs.PendingShards {
 		if other != shard && other != shard+1 && len(pending(ctx, t, s, other)) != 0 {
 			t.Errorf("shard %d lists users of other shards", other)
@@ -79,14 +79,14 @@ func longestFirst(ctx context.Context, t *testing.T, s prefs.Store) {
 
 func entryGoes(ctx context.Context, t *testing.T, s prefs.Store) {
 	us := usersOf(0, 2)
-	kept := prefs.PendingEntry{User: us[1], Since: day.Add(time.Second)}
+	kept := prefs.PendingEntry{User: us[1], Since: day.Add(time.Second), Revision: 1}
 	put(ctx, t, s, waiting(us[0], 1, day), 0)
 	put(ctx, t, s, waiting(us[1], 1, kept.Since), 0)
-	listsPending(ctx, t, s, 0, prefs.PendingEntry{User: us[0], Since: day}, kept)
+	listsPending(ctx, t, s, 0, prefs.PendingEntry{User: us[0], Since: day, Revision: 1}, kept)
 	put(ctx, t, s, plain(us[0], 1), 1) // cleared, as the revision stays
 	listsPending(ctx, t, s, 0, kept)
 	put(ctx, t, s, waiting(us[0], 2, day.Add(time.Hour)), 1)
-	listsPending(ctx, t, s, 0, kept, prefs.PendingEntry{User: us[0], Since: day.Add(time.Hour)})
+	listsPending(ctx, t, s, 0, kept, prefs.PendingEntry{User: us[0], Since: day.Add(time.Hour), Revision: 2})
 	put(ctx, t, s, plain(us[0], 3), 2) // cleared by an edit
 	put(ctx, t, s, plain(us[1], 1), 1)
 	listsPending(ctx, t, s, 0)
@@ -94,22 +94,22 @@ func entryGoes(ctx context.Context, t *testing.T, s prefs.Store) {
 
 func oldestChange(ctx context.Context, t *testing.T, s prefs.Store) {
 	user := usersOf(prefs.PendingShards-1, 1)[0]
-	lists := func(since time.Time) {
+	lists := func(since time.Time, revision int64) {
 		t.Helper()
-		listsPending(ctx, t, s, prefs.PendingShards-1, prefs.PendingEntry{User: user, Since: since.Truncate(time.Millisecond)})
+		listsPending(ctx, t, s, prefs.PendingShards-1, prefs.PendingEntry{User: user, Since: since.Truncate(time.Millisecond), Revision: revision})
 	}
 	first, second := day.Add(1999*time.Microsecond), day.Add(time.Minute)
 	put(ctx, t, s, waiting(user, 1, first), 0)
-	lists(first)
+	lists(first, 1)
 	both := waiting(user, 1, first)
 	both.Pending = append(both.Pending, change(2, second))
 	both.Revision = 2
 	put(ctx, t, s, both, 1)
-	lists(first)
+	lists(first, 2)
 	rest := both.Clone()
 	rest.Pending = rest.Pending[1:]
 	put(ctx, t, s, rest, 2)
-	lists(second)
+	lists(second, 2)
 }
 
 func errorEndsList(ctx context.Context, t *testing.T, s prefs.Store) {
@@ -118,7 +118,7 @@ func errorEndsList(ctx context.Context, t *testing.T, s prefs.Store) {
 	for i, user := range us {
 		since := day.Add(time.Duration(i) * time.Second)
 		put(ctx, t, s, waiting(user, 1, since), 0)
-		all = append(all, prefs.PendingEntry{User: user, Since: since})
+		all = append(all, prefs.PendingEntry{User: user, Since: since, Revision: 1})
 	}
 	listsPending(ctx, t, s, 9, all...)
 	stop := errors.New("stop")

@@ -77,7 +77,7 @@ func (s *mapStore) Pending(ctx context.Context, shard int, each func(prefs.Pendi
 		s.late = s.late[1:]
 		delete(s.index, r.User)
 		if len(r.Pending) > 0 {
-			s.index[r.User] = prefs.PendingEntry{User: r.User, Since: r.PendingSince().Truncate(1e6)}
+			s.index[r.User] = prefs.PendingEntry{User: r.User, Since: r.PendingSince().Truncate(1e6), Revision: r.Revision}
 		}
 	}
 	entries := slices.SortedFunc(maps.Values(s.index), func(a, b prefs.PendingEntry) int { return a.Since.Compare(b.Since) })
