@@ -14,8 +14,8 @@ const (
 	replayLimit = 2 * time.Minute
 	coverEvery  = time.Second      // how often a snapshot that is not covered is tried to be
 	keepFor     = 10 * time.Minute // how long a change stays in the overlay beside a snapshot that has it
-	// settleLimit is how long a gate that follows the streams is held back by a
-	// first snapshot that is still being loaded.
+	// settleLimit is about how long a first snapshot is waited for that is
+	// still being loaded.
 	settleLimit = time.Minute
 	// sayEvery is how often a problem is logged that goes on, in rounds.
 	sayEvery = 300
@@ -45,7 +45,7 @@ type Keeper struct {
 	replays   int64     // so far
 	unfound   error     // why the newest published snapshot is not the candidate
 	unused    error     // why the candidate is not in use
-	following int       // rounds since the streams are followed
+	rounds    int       // so far, at least one a second
 	silent    int       // rounds since the problem was logged
 
 	mu     sync.Mutex
@@ -146,10 +146,8 @@ func (k *Keeper) Run(ctx context.Context) {
 // and then while it goes on.
 func (k *Keeper) note(followed bool) {
 	problem := errors.Join(k.unfound, k.unused)
-	if followed {
-		k.following++
-	}
-	settled := followed && !k.fetching || k.following > int(settleLimit/coverEvery)
+	k.rounds++
+	settled := followed && !k.fetching || k.rounds > int(settleLimit/coverEvery)
 	k.mu.Lock()
 	old := k.status
 	k.status = Status{Settled: old.Settled || settled, Problem: problem}

@@ -110,7 +110,7 @@ func (n *Node) filterPart() api.Part {
 	status, snapshot := n.filter.keeper.Status(), n.filter.live.Snapshot()
 	old := n.filter.age(n.o.Now())
 	switch {
-	case !status.Settled:
+	case !status.Settled && (n.overlay.WasLive() || n.starting()):
 		part.State, part.Detail = api.PartMissing, "what is published has not been looked at yet"
 	case status.Problem != nil:
 		part.State, part.Detail = api.PartDegraded, status.Problem.Error()

@@ -68,6 +68,7 @@ type Node struct {
 	stop    context.CancelFunc
 	running sync.WaitGroup
 
+	started      time.Time
 	pendingKnown atomic.Bool // every change that was pending when this gate started
 
 	mu         sync.Mutex
@@ -90,7 +91,7 @@ func Start(ctx context.Context, o Options) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &Node{o: o, metrics: metrics.New(), overlay: bloom.NewOverlay(bloom.DefaultOverlaySize)}
+	n := &Node{o: o, started: o.Now(), metrics: metrics.New(), overlay: bloom.NewOverlay(bloom.DefaultOverlaySize)}
 	redisGuard := n.guard("redis", o.RedisLimit, redisInFlight, redisconn.Answered)
 	capsGuard, capsRedis := redisGuard, o.Redis
 	if o.CapsRedis != nil {

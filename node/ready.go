@@ -10,6 +10,18 @@ import (
 // 30 s are usual.
 const pendingLimit = 2 * time.Minute
 
+// startLimit is how long a gate that was just started is held back by a Redis
+// that is down. After that it is as ready as one that was there before, so that
+// a rollout during an outage does not take the fleet away: it verifies what it
+// knows by the store, and follows the categories' policy.
+const startLimit = 15 * time.Second
+
+// starting tells whether the gate has not been following the change stream yet,
+// and is to be waited for.
+func (n *Node) starting() bool {
+	return !n.overlay.WasLive() && n.o.Now().Sub(n.started) < startLimit
+}
+
 func (n *Node) swept(oldest time.Duration) {
 	n.metrics.PendingOldest(oldest)
 	n.mu.Lock()
@@ -30,8 +42,10 @@ func (n *Node) ready() []api.Part {
 	case n.overlay.Live():
 	case n.overlay.WasLive():
 		parts[0].State, parts[0].Detail = api.PartDegraded, "the change stream is not being followed: opt-outs known in process are verified"
-	default:
+	case n.starting():
 		parts[0].State, parts[0].Detail = api.PartMissing, "the change stream has not been followed yet"
+	default:
+		parts[0].State, parts[0].Detail = api.PartDegraded, "the change stream has not been followed since the start: every check is verified"
 	}
 	if refused != nil {
 		parts[1].State, parts[1].Detail = api.PartDegraded, "the last reload was refused: "+refused.Error()
