@@ -41,7 +41,11 @@ type partDoc struct {
 func (s *Server) readiness(*call) (reply, error) {
 	worst := PartOK
 	var doc readinessDoc
-	for _, p := range s.o.Ready() {
+	parts := s.o.Ready()
+	if s.ending.Load() {
+		parts = append(parts, Part{"shutdown", PartMissing, "the gate is ending and takes no more requests soon"})
+	}
+	for _, p := range parts {
 		worst = max(worst, p.State)
 		doc.Parts = append(doc.Parts, partDoc{p.Name, p.State.String(), p.Detail})
 	}

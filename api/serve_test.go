@@ -166,6 +166,32 @@ func TestRequestsInFlightFinish(t *testing.T) {
 	}
 }
 
+// TestReadinessEndsFirst has a server that is to end go on answering, and say
+// that it is not ready.
+func TestReadinessEndsFirst(t *testing.T) {
+	st := newStack(t)
+	lingers, goOn := make(chan struct{}), make(chan struct{})
+	st.server.linger = func() { close(lingers); <-goOn }
+	addr, stop := st.serving()
+	stopped := make(chan error)
+	go func() { stopped <- stop() }()
+	<-lingers
+	resp, err := http.Get("http://" + addr + "/readyz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := io.ReadAll(resp.Body)
+	_ = resp.Body.Close()
+	if err != nil || resp.StatusCode != http.StatusServiceUnavailable || !strings.Contains(string(body), `"shutdown"`) {
+		t.Errorf("%d %s %v", resp.StatusCode, body, err)
+	}
+	close(goOn)
+	if err := <-stopped; err != nil {
+		t.Error(err)
+	}
+	http.DefaultClient.CloseIdleConnections()
+}
+
 func TestTheDrainIsBounded(t *testing.T) {
 	st := newStack(t)
 	st.server.drain = time.Millisecond

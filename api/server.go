@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -36,6 +37,10 @@ type Options struct {
 	// Observe is told of every request: the pattern of its route, never its
 	// path, or `unmatched`. It must be quick and safe for concurrent use.
 	Observe func(route, method string, status int, took time.Duration)
+	// Linger is how long, once it is to end, the server says that it is not
+	// ready and answers all the same, so that whoever sends it requests finds
+	// out first.
+	Linger time.Duration
 	// Log takes one line per request; nil is none.
 	Log *slog.Logger
 	// Now is the clock of took; nil is the machine's.
@@ -49,6 +54,8 @@ type Server struct {
 	echo     *echo.Echo
 	patterns map[string]string // by echo's spelling of a route
 	drain    time.Duration
+	ending   atomic.Bool
+	linger   func()
 }
 
 // New makes a Server.
@@ -68,7 +75,7 @@ func New(o Options) *Server {
 	if o.Now == nil {
 		o.Now = sendgate.SystemClock
 	}
-	s := &Server{o: o, drain: drainLimit}
+	s := &Server{o: o, drain: drainLimit, linger: func() { time.Sleep(o.Linger) }}
 	s.route()
 	return s
 }
@@ -85,9 +92,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.echo.ServeHTTP(w, r)
 }
 
-// Serve answers requests on a listener until the context ends. Then it accepts
-// no more, gives those in flight a bounded time to finish, and returns nil. It
-// closes the listener.
+// Serve answers requests on a listener until the context ends. Then it says that
+// it is not ready, and lingers; accepts no more, gives those in flight a bounded
+// time to finish, and returns nil. It closes the listener.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	// What is in flight outlives ctx, up to the end of the drain.
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
@@ -105,6 +112,8 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	drained := make(chan struct{})
 	running := context.AfterFunc(ctx, func() {
 		defer close(drained)
+		s.ending.Store(true)
+		s.linger()
 		limited, cancel := context.WithTimeout(life, s.drain)
 		defer cancel()
 		if err := server.Shutdown(limited); err != nil {

@@ -41,7 +41,10 @@ type Config struct {
 	Store      Store             `yaml:"store" envPrefix:"STORE_"`
 	Filter     Filter            `yaml:"filter" envPrefix:"FILTER_"`
 	Timeouts   Timeouts          `yaml:"timeouts" envPrefix:"TIMEOUTS_"`
-	Log        Log               `yaml:"log" envPrefix:"LOG_"`
+	// ShutdownDelay is how long a gate that is to end says that it is not ready
+	// before it stops taking requests, 0 to 1m.
+	ShutdownDelay time.Duration `yaml:"shutdown_delay" env:"SHUTDOWN_DELAY"`
+	Log           Log           `yaml:"log" envPrefix:"LOG_"`
 }
 
 // Timeouts bound what a check waits for, each from 1ms to 10s.
@@ -93,10 +96,19 @@ func Load(path string, environment map[string]string) (*Config, error) {
 	if faults := c.validate(); len(faults) > 0 {
 		return nil, located(file, overridden, faults)
 	}
-	for _, p := range []*string{&c.Catalog, &c.Store.Bbolt.Path, &c.Filter.CacheDir} {
+	for _, p := range c.paths() {
 		*p = relativeTo(path, *p)
 	}
 	return &c, nil
+}
+
+// paths are all members that name a file or a folder.
+func (c *Config) paths() []*string {
+	paths := []*string{&c.Catalog, &c.Store.Bbolt.Path, &c.Filter.CacheDir}
+	for _, r := range []*redisconn.Options{&c.Redis, &c.CapsRedis} {
+		paths = append(paths, &r.TLSCA, &r.TLSCert, &r.TLSKey)
+	}
+	return paths
 }
 
 // located says of every fault where the value stands: in which variable, or in
@@ -158,11 +170,16 @@ func (c *Config) validate() (errs sendgate.Errors) {
 			fault(t.field, "must be from 1ms to 10s, not %v", t.value)
 		}
 	}
+	if c.ShutdownDelay < 0 || c.ShutdownDelay > maxShutdownDelay {
+		fault("shutdown_delay", "must be from 0s to %v, not %v", maxShutdownDelay, c.ShutdownDelay)
+	}
 	if !slices.Contains(logLevels, c.Log.Level) {
 		fault("log.level", "must be debug, info, warn or error, not %q", sendgate.Clip(c.Log.Level))
 	}
 	return errs
 }
+
+const maxShutdownDelay = time.Minute
 
 var logLevels = []string{"debug", "info", "warn", "error"}
 

@@ -228,6 +228,7 @@ func TestFilesThatAreRefused(t *testing.T) {
 		least + "timeouts: {store: -1s}\n":                          `gate.yaml:4: timeouts.store: must be a length of time, such as 5ms or 1s, not "-1s"`,
 		least + "timeouts: {redis: 999us}\n":                        "gate.yaml:4: timeouts.redis: must be from 1ms to 10s, not 999µs",
 		least + "timeouts:\n  redis: 5ms\n  store: 11s\n":           "gate.yaml:6: timeouts.store: must be from 1ms to 10s, not 11s",
+		least + "shutdown_delay: 2m\n":                              "gate.yaml:4: shutdown_delay: must be from 0s to 1m0s, not 2m0s",
 		least + "partitions: 1.5\n":                                 "gate.yaml:4: partitions: must be a whole number",
 		least + "partitions: 5000\n":                                "gate.yaml:4: partitions: ",
 		least + "namespace: Blue\n":                                 "gate.yaml:4: namespace: ",

@@ -48,6 +48,7 @@ type Options struct {
 	Filter     *Filter // nil: there is none
 	Namespace  string
 	Partitions int // of a store that is new
+	Linger     time.Duration // between not being ready any more and closing the listener
 	RedisLimit time.Duration
 	StoreLimit time.Duration
 	Log        *slog.Logger
@@ -118,7 +119,7 @@ func Start(ctx context.Context, o Options) (*Node, error) {
 		Preferences: prefs.NewService(prefs.ServiceOptions{
 			Store: o.Store, Carrier: carrier, Overlay: n.overlay, Catalog: n.gate.Catalog, Log: o.Log, Now: o.Now,
 		}),
-		Ready: n.ready, Metrics: n.metrics.Handler(), Observe: n.metrics.Requested, Log: o.Log, Now: o.Now,
+		Ready: n.ready, Linger: o.Linger, Metrics: n.metrics.Handler(), Observe: n.metrics.Requested, Log: o.Log, Now: o.Now,
 	})
 	n.metrics.Gauge("sendgate_overlay_users", "Users whose latest state is known in process.",
 		func() float64 { return float64(n.overlay.Len()) })

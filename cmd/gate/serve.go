@@ -50,7 +50,7 @@ func (c serveCmd) Run(ctx context.Context, s cli.Streams) (err error) {
 	return serve(ctx, conf.Listen, node.Options{
 		Filter: filter, Catalog: catalog, Reload: func() (*sendgate.Catalog, error) { return catalogfile.Load(conf.Catalog) },
 		Redis: b.Redis, CapsRedis: b.CapsRedis, Store: b.Store, Namespace: conf.Namespace, Partitions: conf.Partitions,
-		RedisLimit: conf.Timeouts.Redis, StoreLimit: conf.Timeouts.Store, Log: cli.NewLog(s.Err, level),
+		Linger: conf.ShutdownDelay, RedisLimit: conf.Timeouts.Redis, StoreLimit: conf.Timeouts.Store, Log: cli.NewLog(s.Err, level),
 	}, func(addr string) error {
 		_, err := fmt.Fprintf(s.Out, "gate: listening on http://%s\n", addr)
 		return err
