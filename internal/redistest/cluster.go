@@ -3,6 +3,7 @@ package redistest
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -29,7 +30,10 @@ func StartCluster(t testing.TB) *Cluster {
 	t.Helper()
 	c := &Cluster{t: t}
 	for range clusterMasters {
-		c.masters = append(c.masters, start(t, true))
+		c.masters = append(c.masters, start(t, func(s *Server) {
+			s.busPort = freePort(t)
+			s.extra = []string{"--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(s.busPort)}
+		}))
 	}
 	for i := range c.masters {
 		c.join(i)

@@ -23,22 +23,27 @@ type Server struct {
 	dir     string
 	port    int
 	busPort int      // of the cluster bus; 0 where there is none
+	tlsPort int      // 0 where there is none
+	config  string   // file of a Sentinel's configuration; empty: a Redis
 	extra   []string // options beyond the common ones
 	process *process // nil while killed
 }
 
 // Start starts a Redis on a free port of 127.0.0.1 and returns once it answers.
-// It is killed when the test ends.
-func Start(t testing.TB) *Server {
+// It is killed when the test ends. Options beyond the common ones are those of
+// redis-server's command line, such as "--maxmemory", "10mb".
+func Start(t testing.TB, options ...string) *Server {
 	t.Helper()
-	return start(t, false)
+	return start(t, func(s *Server) { s.extra = options })
 }
 
 // attempts is how many ports are tried. Between finding a free one and the
 // server's taking it, somebody else may.
 const attempts = 10
 
-func start(t testing.TB, cluster bool) *Server {
+// start starts a server. prepare sets what depends on the ports, and is called
+// again for others.
+func start(t testing.TB, prepare func(*Server)) *Server {
 	t.Helper()
 	path, err := exec.LookPath("redis-server")
 	if err != nil {
@@ -48,10 +53,7 @@ func start(t testing.TB, cluster bool) *Server {
 	t.Cleanup(s.Kill)
 	for range attempts {
 		s.port = freePort(t)
-		if cluster {
-			s.busPort = freePort(t)
-			s.extra = []string{"--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(s.busPort)}
-		}
+		prepare(s)
 		if err = s.run(); err == nil {
 			return s
 		}
@@ -96,11 +98,13 @@ func (s *Server) Restart() {
 // run starts the process and waits until it answers under its own process id:
 // another program may hold the port.
 func (s *Server) run() error {
-	args := append([]string{
-		"--port", strconv.Itoa(s.port), "--bind", "127.0.0.1", "--dir", s.dir,
-		"--save", "", "--appendonly", "no", "--enable-debug-command", "local", "--loglevel", "warning",
-	}, s.extra...)
-	p, err := startProcess(s.path, args...)
+	args := []string{"--port", strconv.Itoa(s.port), "--bind", "127.0.0.1", "--dir", s.dir, "--loglevel", "warning"}
+	if s.config == "" {
+		args = append(args, "--save", "", "--appendonly", "no", "--enable-debug-command", "local")
+	} else {
+		args = append([]string{s.config, "--sentinel"}, args...)
+	}
+	p, err := startProcess(s.path, append(args, s.extra...)...)
 	if err != nil {
 		return err
 	}

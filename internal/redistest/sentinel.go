@@ -1,0 +1,117 @@
+package redistest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/sendgate/sendgate/redisconn"
+)
+
+// MasterName is what the Sentinels of a test call the master.
+const MasterName = "gatekeeper"
+
+const (
+	sentinels = 3
+	quorum    = 2
+	// downAfter is for how long a Redis says nothing before it is held to be
+	// down, in milliseconds. A busy machine must not look like that.
+	downAfter = 2000
+)
+
+// Sentinels are a real master, its replica, and three Sentinels that watch
+// over them.
+type Sentinels struct {
+	t       testing.TB
+	Master  *Server // until it is failed over
+	Replica *Server
+	Watch   []*Server // the Sentinels
+}
+
+// StartSentinels starts them and returns once every Sentinel knows of the
+// others and of the replica, which takes them two to four seconds. Options are
+// those of the Sentinels, as in their files, such as "requirepass secret".
+func StartSentinels(t testing.TB, options ...string) *Sentinels {
+	t.Helper()
+	s := &Sentinels{t: t, Master: Start(t)}
+	// Without a pause, as nothing else is to be waited for.
+	s.Replica = Start(t, "--replicaof", "127.0.0.1", strconv.Itoa(s.Master.port), "--repl-diskless-sync-delay", "0")
+	if err := s.Master.Client().ConfigSet(context.Background(), "repl-diskless-sync-delay", "0").Err(); err != nil {
+		t.Fatal(err)
+	}
+	replica := s.Replica.Client()
+	Until(t, "the replica follows", func() bool {
+		info, err := replica.Info(context.Background(), "replication").Result()
+		return err == nil && strings.Contains(info, "master_link_status:up")
+	})
+	for range sentinels {
+		s.Watch = append(s.Watch, start(t, func(w *Server) { w.config = s.write(options) }))
+	}
+	for _, w := range s.Watch {
+		client := redis.NewSentinelClient(&redis.Options{Addr: w.Addr(), Password: password(options), MaxRetries: -1})
+		t.Cleanup(func() { _ = client.Close() })
+		Until(t, "the Sentinel at "+w.Addr()+" knows of the others", func() bool {
+			m, err := client.Master(context.Background(), MasterName).Result()
+			return err == nil && m["num-slaves"] == "1" && m["num-other-sentinels"] == strconv.Itoa(sentinels-1) && m["flags"] == "master"
+		})
+	}
+	return s
+}
+
+// write writes a Sentinel's configuration, which it writes to itself.
+func (s *Sentinels) write(options []string) (path string) {
+	s.t.Helper()
+	path = filepath.Join(s.t.TempDir(), "sentinel.conf")
+	lines := slices.Concat(options, []string{
+		fmt.Sprintf("sentinel monitor %s 127.0.0.1 %d %d", MasterName, s.Master.port, quorum),
+		fmt.Sprintf("sentinel down-after-milliseconds %s %d", MasterName, downAfter),
+		fmt.Sprintf("sentinel failover-timeout %s 3000", MasterName),
+	})
+	if err := os.WriteFile(path, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+	return path
+}
+
+func password(options []string) string {
+	for _, o := range options {
+		if p, ok := strings.CutPrefix(o, "requirepass "); ok {
+			return p
+		}
+	}
+	return ""
+}
+
+// Options are those of a client.
+func (s *Sentinels) Options() redisconn.Options {
+	o := redisconn.Options{Mode: "sentinel", MasterName: MasterName}
+	for _, w := range s.Watch {
+		o.Addrs = append(o.Addrs, w.Addr())
+	}
+	return o
+}
+
+// Client opens a client as the programs do. Every call makes another one; it is
+// closed when the test ends.
+func (s *Sentinels) Client() redis.UniversalClient {
+	s.t.Helper()
+	return open(s.t, s.Options())
+}
+
+// Failover kills the master and returns once the replica has been promoted.
+func (s *Sentinels) Failover() {
+	s.t.Helper()
+	s.Master.Kill()
+	replica := s.Replica.Client()
+	Until(s.t, "the replica is promoted", func() bool {
+		info, err := replica.Info(context.Background(), "replication").Result()
+		return err == nil && strings.Contains(info, "role:master")
+	})
+}
