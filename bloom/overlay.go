@@ -113,7 +113,7 @@ func (o *Overlay) replayed(c sendgate.Consent, at sendgate.Place, replay int64) 
 // brought, and nothing newer has replaced, was true at some moment since an
 // epoch was read.
 func (o *Overlay) confirm(replay, epoch int64) {
-	o.each(func(k known) bool { return k.replay == replay }, func(s *shard, e *list.Element) {
+	o.each(func(k known) bool { return k.replay == replay }, func(_ *shard, e *list.Element) {
 		k := e.Value.(known)
 		k.epoch, k.replay = max(k.epoch, epoch), 0
 		e.Value = k

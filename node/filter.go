@@ -69,7 +69,7 @@ func (n *Node) measureFilter(f *filtering) {
 	n.metrics.Gauge("sendgate_filter_generation", "Generation of the filter in use; 0 if there is none.",
 		of(func(s *bloom.Snapshot) float64 { return float64(s.Header().Generation) }))
 	n.metrics.Gauge("sendgate_filter_age_seconds", "How long ago the filter in use was built; 0 if there is none.",
-		of(func(s *bloom.Snapshot) float64 { return f.age(n.o.Now()).Seconds() }))
+		of(func(*bloom.Snapshot) float64 { return f.age(n.o.Now()).Seconds() }))
 	n.metrics.Gauge("sendgate_filter_bytes", "Size of the filter in use.",
 		of(func(s *bloom.Snapshot) float64 { return float64(s.Size()) }))
 	n.metrics.LabelledGauge("sendgate_filter_keys", "Keys in the filter in use.", "kind", "opt_out",

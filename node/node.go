@@ -41,30 +41,34 @@ const fillLimit = 250 * time.Millisecond
 type Options struct {
 	Catalog *sendgate.Catalog
 	// Reload reads the catalog again; nil means that it cannot be.
-	Reload     func() (*sendgate.Catalog, error)
-	Redis      redis.UniversalClient
-	CapsRedis  redis.UniversalClient // nil: the same Redis
-	Store      prefs.Store
-	Filter     *Filter // nil: there is none
-	Namespace  string
-	Partitions int // of a store that is new
-	Linger     time.Duration // between not being ready any more and closing the listener
-	RedisLimit time.Duration
-	StoreLimit time.Duration
-	Log        *slog.Logger
-	Now        func() time.Time // nil: the machine's clock
+	Reload    func() (*sendgate.Catalog, error)
+	Redis     redis.UniversalClient
+	CapsRedis redis.UniversalClient // nil: the same Redis
+	// CapsEmbedded says that caps are in a Redis inside this process, which
+	// evicts nothing and cannot be asked.
+	CapsEmbedded bool
+	Store        prefs.Store
+	Filter       *Filter // nil: there is none
+	Namespace    string
+	Partitions   int           // of a store that is new
+	Linger       time.Duration // between not being ready any more and closing the listener
+	RedisLimit   time.Duration
+	StoreLimit   time.Duration
+	Log          *slog.Logger
+	Now          func() time.Time // nil: the machine's clock
 }
 
 // Node is one running gate.
 type Node struct {
-	o       Options
-	metrics *metrics.Metrics
-	overlay *bloom.Overlay
-	filter  *filtering // nil if there is none
-	reader  *prefs.Reader
-	gate    *sendgate.Gate
-	server  *api.Server
-	guards  []*guard.Guard
+	o        Options
+	metrics  *metrics.Metrics
+	overlay  *bloom.Overlay
+	filter   *filtering // nil if there is none
+	eviction *eviction  // nil if nothing is evicted
+	reader   *prefs.Reader
+	gate     *sendgate.Gate
+	server   *api.Server
+	guards   []*guard.Guard
 
 	stop    context.CancelFunc
 	running sync.WaitGroup
@@ -139,6 +143,10 @@ func Start(ctx context.Context, o Options) (*Node, error) {
 	n.running.Go(func() { sweeper.Run(background, func() { n.pendingKnown.Store(true) }) })
 	if n.filter != nil {
 		n.runFilter(background)
+	}
+	if !o.CapsEmbedded {
+		n.eviction = n.newEviction(capsRedis)
+		n.running.Go(func() { n.watchEviction(background) })
 	}
 	return n, nil
 }

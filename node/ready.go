@@ -66,5 +66,8 @@ func (n *Node) ready() []api.Part {
 		}
 		parts = append(parts, part)
 	}
+	if n.eviction != nil {
+		parts = append(parts, n.evictionPart())
+	}
 	return parts
 }

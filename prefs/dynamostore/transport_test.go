@@ -21,10 +21,9 @@ func TestCloseLetsGoOfConnections(t *testing.T) {
 	}))
 	var open atomic.Int64
 	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
-		switch state {
-		case http.StateNew:
+		if state == http.StateNew {
 			open.Add(1)
-		case http.StateClosed:
+		} else if state == http.StateClosed {
 			open.Add(-1)
 		}
 	}
