@@ -119,7 +119,7 @@ func etag(o *blob.ListObject) string {
 	return fmt.Sprintf("%x-%x", o.ModTime.UnixNano(), o.Size)
 }
 
-// Publish publishes what write writes as a generation, 1 or more, or fails with
+// Publish publishes what write writes as a generation, from 1 to 1<<60, or fails with
 // [ErrTaken] if there is one already. Nothing is published unless write returns
 // nil and the context is alive by then; write is called once at most, and not
 // for a generation that is seen to be taken.
@@ -128,8 +128,8 @@ func etag(o *blob.ListObject) string {
 // ended in the last moment, come of a generation that is published all the
 // same, and whole.
 func (a *Archive) Publish(ctx context.Context, generation int64, write func(io.Writer) error) error {
-	if generation < 1 {
-		return fmt.Errorf("%s: publish generation %d: must be 1 or more", a.where, generation)
+	if generation < 1 || generation > maxGeneration {
+		return fmt.Errorf("%s: publish generation %d: must be from 1 to %d", a.where, generation, int64(maxGeneration))
 	}
 	if err := a.publish(ctx, a.names.key(generation), write); err != nil {
 		return fmt.Errorf("%s: publish generation %d: %w", a.where, generation, err)

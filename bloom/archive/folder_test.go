@@ -272,6 +272,29 @@ func TestUndeletable(t *testing.T) {
 	}
 }
 
+// TestPipe has a pipe stand in the place of a generation, which would keep its
+// reader for as long as nobody writes.
+func TestPipe(t *testing.T) {
+	a := folderPlace(t).open(t, "shop")
+	pipe := filepath.Join(a.where, a.names.key(5))
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	fetched := make(chan error, 1)
+	go func() { fetched <- a.Fetch(t.Context(), 5, io.Discard) }()
+	select {
+	case err := <-fetched:
+		if err == nil || !strings.Contains(err.Error(), "is no file") {
+			t.Errorf("fetched with %v", err)
+		}
+	case <-time.After(10 * time.Second):
+		if f, err := os.OpenFile(pipe, os.O_RDWR, 0); err == nil { // lets the reader go
+			_ = f.Close()
+		}
+		t.Errorf("a fetch ends only with the pipe: %v", <-fetched)
+	}
+}
+
 // TestClaim has the cases of a hard link, one of which only NFS brings about.
 func TestClaim(t *testing.T) {
 	dir := t.TempDir()

@@ -31,7 +31,7 @@ func TestKeysSortByGeneration(t *testing.T) {
 		t.Fatal(err)
 	}
 	var keys []string
-	for _, generation := range []int64{1, 9, 10, 1_732_000_000, 1<<63 - 1} {
+	for _, generation := range []int64{1, 9, 10, 1_732_000_000, maxGeneration} {
 		key := n.key(generation)
 		if got, ok := n.generation(key); !ok || got != generation {
 			t.Errorf("%q is read as %d, %t", key, got, ok)
@@ -41,4 +41,18 @@ func TestKeysSortByGeneration(t *testing.T) {
 	if !slices.IsSorted(keys) {
 		t.Errorf("not sorted: %q", keys)
 	}
+}
+
+// TestGenerationsThatAreNotOurs puts generations there after which there is
+// hardly another number, and one that is just small enough.
+func TestGenerationsThatAreNotOurs(t *testing.T) {
+	onEveryPlace(t, func(t *testing.T, place testPlace) {
+		a := place.open(t, "shop")
+		for _, generation := range []int64{7, maxGeneration, maxGeneration + 1, 1<<63 - 1} {
+			place.put(t, a.names.key(generation), "foreign")
+		}
+		if got := generations(t, a); !slices.Equal(got, []int64{maxGeneration, 7}) {
+			t.Errorf("the generations are %v", got)
+		}
+	})
 }
