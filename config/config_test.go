@@ -67,8 +67,12 @@ listen: "[::1]:0"
 catalog: /etc/sendgate/catalog.yaml
 namespace: blue
 partitions: 16
-redis: {mode: cluster, addrs: ["a:1", "b:2"], username: gate, password: secret, tls: true, pool_size: 8}
-caps_redis: {mode: single, addrs: ["c:3"], username: caps, password: hidden, tls: true, pool_size: 9}
+redis:
+  {mode: sentinel, addrs: ["a:1", "b:2"], username: gate, password: secret, pool_size: 8, master_name: m, sentinel_username: s, sentinel_password: sp,
+  tls: true, tls_ca: /ca, tls_cert: /cert, tls_key: /key, tls_server_name: redis.internal}
+caps_redis:
+  {mode: sentinel, addrs: ["c:3"], username: caps, password: hidden, pool_size: 9, master_name: n, sentinel_username: t, sentinel_password: tp,
+  tls: true, tls_ca: /caps/ca, tls_cert: /caps/cert, tls_key: /caps/key, tls_server_name: caps.internal}
 store: {dynamodb: {region: eu-west-1, endpoint: "http://127.0.0.1:4567", table_prefix: blue, create: true, scan_units: 50}}
 filter:
   url: s3://filters?region=eu-west-1
@@ -83,14 +87,23 @@ filter:
   verify_sample: 0.5
   cache_dir: /var/cache
 timeouts: {redis: 1s, store: 10s}
+shutdown_delay: 3s
 log: {level: debug}
 `
 
 func complete() config.Config {
 	return config.Config{
 		Listen: "[::1]:0", Catalog: "/etc/sendgate/catalog.yaml", Namespace: "blue", Partitions: 16,
-		Redis:     redisconn.Options{Mode: "cluster", Addrs: []string{"a:1", "b:2"}, Username: "gate", Password: "secret", TLS: true, PoolSize: 8},
-		CapsRedis: redisconn.Options{Mode: "single", Addrs: []string{"c:3"}, Username: "caps", Password: "hidden", TLS: true, PoolSize: 9},
+		Redis: redisconn.Options{
+			Mode: "sentinel", Addrs: []string{"a:1", "b:2"}, Username: "gate", Password: "secret", PoolSize: 8,
+			MasterName: "m", SentinelUsername: "s", SentinelPassword: "sp",
+			TLS: true, TLSCA: "/ca", TLSCert: "/cert", TLSKey: "/key", TLSServerName: "redis.internal",
+		},
+		CapsRedis: redisconn.Options{
+			Mode: "sentinel", Addrs: []string{"c:3"}, Username: "caps", Password: "hidden", PoolSize: 9,
+			MasterName: "n", SentinelUsername: "t", SentinelPassword: "tp",
+			TLS: true, TLSCA: "/caps/ca", TLSCert: "/caps/cert", TLSKey: "/caps/key", TLSServerName: "caps.internal",
+		},
 		Store: config.Store{DynamoDB: &config.DynamoDB{
 			Region: "eu-west-1", Endpoint: "http://127.0.0.1:4567", TablePrefix: "blue", Create: true, ScanUnits: 50,
 		}},
@@ -98,8 +111,8 @@ func complete() config.Config {
 			URL: "s3://filters?region=eu-west-1", Memory: 2_000_000_000, MaxFalsePositive: 0.001, AimFalsePositive: 0.0005, Schedule: "@hourly",
 			EarlyChanges: 7, Keep: 5, Poll: time.Minute, MaxAge: 2 * time.Hour, VerifySample: 0.5, CacheDir: "/var/cache",
 		},
-		Timeouts: config.Timeouts{Redis: time.Second, Store: 10 * time.Second},
-		Log:      config.Log{Level: "debug"},
+		Timeouts: config.Timeouts{Redis: time.Second, Store: 10 * time.Second}, ShutdownDelay: 3 * time.Second,
+		Log: config.Log{Level: "debug"},
 	}
 }
 
@@ -113,14 +126,20 @@ func TestEveryMemberIsRead(t *testing.T) {
 // the value that everything has.
 var variables = map[string]string{
 	"SENDGATE_LISTEN": "[::1]:0", "SENDGATE_CATALOG": "/etc/sendgate/catalog.yaml", "SENDGATE_NAMESPACE": "blue", "SENDGATE_PARTITIONS": "16",
-	"SENDGATE_REDIS_MODE": "cluster", "SENDGATE_REDIS_ADDRS": "a:1,b:2", "SENDGATE_REDIS_USERNAME": "gate", "SENDGATE_REDIS_PASSWORD": "secret",
-	"SENDGATE_REDIS_TLS": "true", "SENDGATE_REDIS_POOL_SIZE": "8", "SENDGATE_CAPS_REDIS_MODE": "single", "SENDGATE_CAPS_REDIS_ADDRS": "c:3",
+	"SENDGATE_REDIS_MODE": "sentinel", "SENDGATE_REDIS_ADDRS": "a:1,b:2", "SENDGATE_REDIS_USERNAME": "gate", "SENDGATE_REDIS_PASSWORD": "secret",
+	"SENDGATE_REDIS_TLS": "true", "SENDGATE_REDIS_POOL_SIZE": "8", "SENDGATE_CAPS_REDIS_MODE": "sentinel", "SENDGATE_CAPS_REDIS_ADDRS": "c:3",
 	"SENDGATE_CAPS_REDIS_USERNAME": "caps", "SENDGATE_CAPS_REDIS_PASSWORD": "hidden", "SENDGATE_CAPS_REDIS_TLS": "true", "SENDGATE_CAPS_REDIS_POOL_SIZE": "9",
-	"SENDGATE_STORE_DYNAMODB_REGION": "eu-west-1", "SENDGATE_STORE_DYNAMODB_ENDPOINT": "http://127.0.0.1:4567", "SENDGATE_STORE_DYNAMODB_TABLE_PREFIX": "blue",
+	"SENDGATE_REDIS_MASTER_NAME": "m", "SENDGATE_REDIS_SENTINEL_USERNAME": "s", "SENDGATE_REDIS_SENTINEL_PASSWORD": "sp",
+	"SENDGATE_REDIS_TLS_CA": "/ca", "SENDGATE_REDIS_TLS_CERT": "/cert", "SENDGATE_REDIS_TLS_KEY": "/key", "SENDGATE_REDIS_TLS_SERVER_NAME": "redis.internal",
+	"SENDGATE_CAPS_REDIS_MASTER_NAME": "n", "SENDGATE_CAPS_REDIS_SENTINEL_USERNAME": "t", "SENDGATE_CAPS_REDIS_SENTINEL_PASSWORD": "tp",
+	"SENDGATE_CAPS_REDIS_TLS_CA": "/caps/ca", "SENDGATE_CAPS_REDIS_TLS_CERT": "/caps/cert", "SENDGATE_CAPS_REDIS_TLS_KEY": "/caps/key",
+	"SENDGATE_CAPS_REDIS_TLS_SERVER_NAME": "caps.internal",
+	"SENDGATE_STORE_DYNAMODB_REGION":      "eu-west-1", "SENDGATE_STORE_DYNAMODB_ENDPOINT": "http://127.0.0.1:4567", "SENDGATE_STORE_DYNAMODB_TABLE_PREFIX": "blue",
 	"SENDGATE_STORE_DYNAMODB_CREATE": "true", "SENDGATE_STORE_DYNAMODB_SCAN_UNITS": "50", "SENDGATE_FILTER_URL": "s3://filters?region=eu-west-1",
 	"SENDGATE_FILTER_MEMORY": "2GB", "SENDGATE_FILTER_MAX_FALSE_POSITIVE": "0.001", "SENDGATE_FILTER_AIM_FALSE_POSITIVE": "5e-4",
 	"SENDGATE_FILTER_SCHEDULE": "@hourly", "SENDGATE_FILTER_EARLY_CHANGES": "7", "SENDGATE_FILTER_KEEP": "5", "SENDGATE_FILTER_POLL": "1m",
 	"SENDGATE_FILTER_MAX_AGE": "2h", "SENDGATE_FILTER_VERIFY_SAMPLE": "0.5", "SENDGATE_FILTER_CACHE_DIR": "/var/cache", "SENDGATE_TIMEOUTS_REDIS": "1s", "SENDGATE_TIMEOUTS_STORE": "10s", "SENDGATE_LOG_LEVEL": "debug",
+	"SENDGATE_SHUTDOWN_DELAY": "3s",
 }
 
 // members lists the path of every member, as `redis.pool_size`.
@@ -157,10 +176,12 @@ func TestEveryMemberCanBeOverridden(t *testing.T) {
 	// The environment wins over the file, one member at a time.
 	for name, other := range map[string]string{
 		"SENDGATE_LISTEN": "a:1", "SENDGATE_CATALOG": "/c", "SENDGATE_NAMESPACE": "green", "SENDGATE_PARTITIONS": "2", "SENDGATE_REDIS_ADDRS": "d:4",
-		"SENDGATE_REDIS_USERNAME": "n", "SENDGATE_REDIS_PASSWORD": "n", "SENDGATE_REDIS_TLS": "false", "SENDGATE_REDIS_POOL_SIZE": "1",
-		"SENDGATE_CAPS_REDIS_MODE": "cluster", "SENDGATE_CAPS_REDIS_ADDRS": "e:5", "SENDGATE_CAPS_REDIS_USERNAME": "n", "SENDGATE_CAPS_REDIS_PASSWORD": "n",
-		"SENDGATE_CAPS_REDIS_TLS": "false", "SENDGATE_CAPS_REDIS_POOL_SIZE": "1", "SENDGATE_TIMEOUTS_REDIS": "2ms",
-		"SENDGATE_TIMEOUTS_STORE": "2ms", "SENDGATE_LOG_LEVEL": "error",
+		"SENDGATE_REDIS_USERNAME": "n", "SENDGATE_REDIS_PASSWORD": "n", "SENDGATE_REDIS_POOL_SIZE": "1",
+		"SENDGATE_CAPS_REDIS_ADDRS": "e:5", "SENDGATE_CAPS_REDIS_USERNAME": "n", "SENDGATE_CAPS_REDIS_PASSWORD": "n",
+		"SENDGATE_CAPS_REDIS_POOL_SIZE": "1", "SENDGATE_TIMEOUTS_REDIS": "2ms",
+		"SENDGATE_TIMEOUTS_STORE": "2ms", "SENDGATE_LOG_LEVEL": "error", "SENDGATE_SHUTDOWN_DELAY": "1m",
+		"SENDGATE_REDIS_MASTER_NAME": "x", "SENDGATE_REDIS_SENTINEL_USERNAME": "x", "SENDGATE_REDIS_SENTINEL_PASSWORD": "x", "SENDGATE_REDIS_TLS_CA": "/x",
+		"SENDGATE_REDIS_TLS_CERT": "/x", "SENDGATE_CAPS_REDIS_TLS_KEY": "/x", "SENDGATE_CAPS_REDIS_TLS_SERVER_NAME": "x",
 		"SENDGATE_STORE_DYNAMODB_REGION": "us-east-1", "SENDGATE_STORE_DYNAMODB_ENDPOINT": "https://d", "SENDGATE_STORE_DYNAMODB_TABLE_PREFIX": "p",
 		"SENDGATE_STORE_DYNAMODB_CREATE": "false", "SENDGATE_STORE_DYNAMODB_SCAN_UNITS": "0", "SENDGATE_FILTER_URL": "file:///f",
 		"SENDGATE_FILTER_MEMORY": "1048576", "SENDGATE_FILTER_MAX_FALSE_POSITIVE": "0.01", "SENDGATE_FILTER_AIM_FALSE_POSITIVE": "1e-12",
@@ -201,6 +222,16 @@ func TestPathsAreRelativeToTheFile(t *testing.T) {
 	if want := filepath.Join(filepath.Dir(path), "sub", "c.yaml"); err != nil || c.Catalog != want {
 		t.Errorf("%q, %v", c.Catalog, err)
 	}
+	path = write(t, least+"caps_redis: {addrs: [\"a:1\"], tls: true, tls_ca: ca.pem, tls_cert: c.pem, tls_key: /k.pem}\n")
+	c, err = config.Load(path, map[string]string{"SENDGATE_REDIS_TLS": "true", "SENDGATE_REDIS_TLS_CA": "sub/ca.pem"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := filepath.Dir(path)
+	want := []string{filepath.Join(in, "sub", "ca.pem"), filepath.Join(in, "ca.pem"), filepath.Join(in, "c.pem"), "/k.pem"}
+	if got := []string{c.Redis.TLSCA, c.CapsRedis.TLSCA, c.CapsRedis.TLSCert, c.CapsRedis.TLSKey}; !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
 }
 
 // refused loads a file that has to be refused with certain lines.
@@ -219,29 +250,31 @@ func TestFilesThatAreRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                           "gate.yaml: the file is empty",
 		"listen: a:1\ncolour: red\n": `gate.yaml:2: the file: there is no member "colour"`,
-		least + "timeouts:\n  redis: 5ms\n  dynamo: 1s\n":           `gate.yaml:6: timeouts: there is no member "dynamo"`,
-		least + "Listen: a:1\n":                                     `gate.yaml:4: the file: there is no member "Listen"`,
-		least + "redis: {addrs: [\"a:1\"]}\n":                       `gate.yaml:4: mapping key "redis" already defined`,
-		least + "timeouts:\n  redis: 5 ms\n":                        `gate.yaml:5: timeouts.redis: must be a length of time, such as 5ms or 1s, not "5 ms"`,
-		least + "timeouts: {store: fast}\n":                         `gate.yaml:4: timeouts.store: must be a length of time, such as 5ms or 1s, not "fast"`,
-		least + "timeouts: {store: 50}\n":                           `gate.yaml:4: timeouts.store: must be a length of time, such as 5ms or 1s, not "50"`,
-		least + "timeouts: {store: -1s}\n":                          `gate.yaml:4: timeouts.store: must be a length of time, such as 5ms or 1s, not "-1s"`,
-		least + "timeouts: {redis: 999us}\n":                        "gate.yaml:4: timeouts.redis: must be from 1ms to 10s, not 999µs",
-		least + "timeouts:\n  redis: 5ms\n  store: 11s\n":           "gate.yaml:6: timeouts.store: must be from 1ms to 10s, not 11s",
-		least + "shutdown_delay: 2m\n":                              "gate.yaml:4: shutdown_delay: must be from 0s to 1m0s, not 2m0s",
-		least + "partitions: 1.5\n":                                 "gate.yaml:4: partitions: must be a whole number",
-		least + "partitions: 5000\n":                                "gate.yaml:4: partitions: ",
-		least + "namespace: Blue\n":                                 "gate.yaml:4: namespace: ",
-		least + "listen: \"8080\"\n":                                `gate.yaml:4: listen: must be host:port, not "8080"`,
-		least + "listen: localhost:http\n":                          `gate.yaml:4: listen: must be host:port, not "localhost:http"`,
-		least + "log: {level: INFO+3}\n":                            `gate.yaml:4: log.level: must be debug, info, warn or error, not "INFO+3"`,
-		least + "log: {level: verbose}\n":                           `gate.yaml:4: log.level: must be debug, info, warn or error, not "verbose"`,
-		strings.Replace(least, ":6379", "", 1):                      `gate.yaml:2: redis.addrs[0]: must be host:port, not "127.0.0.1"`,
-		strings.Replace(least, "addrs: ", "tls: yes, addrs: ", 1):   "gate.yaml:2: redis.tls: must be true or false",
-		strings.Replace(least, "addrs: ", "mode: ring, addrs: ", 1): `gate.yaml:2: redis.mode: must be single or cluster, not "ring"`,
-		least + "caps_redis: {tls: true}\n":                         "gate.yaml:4: caps_redis.addrs: at least one host:port is needed",
-		least + "caps_redis:\n  addrs: []\n  pool_size: 3\n":        "gate.yaml:5: caps_redis.addrs: at least one host:port is needed",
-		least + "caps_redis:\n  addrs: [\"a:1\", \"b:1\"]\n":        "gate.yaml:5: caps_redis.addrs: a single Redis has one address",
+		least + "timeouts:\n  redis: 5ms\n  dynamo: 1s\n":               `gate.yaml:6: timeouts: there is no member "dynamo"`,
+		least + "Listen: a:1\n":                                         `gate.yaml:4: the file: there is no member "Listen"`,
+		least + "redis: {addrs: [\"a:1\"]}\n":                           `gate.yaml:4: mapping key "redis" already defined`,
+		least + "timeouts:\n  redis: 5 ms\n":                            `gate.yaml:5: timeouts.redis: must be a length of time, such as 5ms or 1s, not "5 ms"`,
+		least + "timeouts: {store: fast}\n":                             `gate.yaml:4: timeouts.store: must be a length of time, such as 5ms or 1s, not "fast"`,
+		least + "timeouts: {store: 50}\n":                               `gate.yaml:4: timeouts.store: must be a length of time, such as 5ms or 1s, not "50"`,
+		least + "timeouts: {store: -1s}\n":                              `gate.yaml:4: timeouts.store: must be a length of time, such as 5ms or 1s, not "-1s"`,
+		least + "timeouts: {redis: 999us}\n":                            "gate.yaml:4: timeouts.redis: must be from 1ms to 10s, not 999µs",
+		least + "timeouts:\n  redis: 5ms\n  store: 11s\n":               "gate.yaml:6: timeouts.store: must be from 1ms to 10s, not 11s",
+		least + "shutdown_delay: 2m\n":                                  "gate.yaml:4: shutdown_delay: must be from 0s to 1m0s, not 2m0s",
+		least + "partitions: 1.5\n":                                     "gate.yaml:4: partitions: must be a whole number",
+		least + "partitions: 5000\n":                                    "gate.yaml:4: partitions: ",
+		least + "namespace: Blue\n":                                     "gate.yaml:4: namespace: ",
+		least + "listen: \"8080\"\n":                                    `gate.yaml:4: listen: must be host:port, not "8080"`,
+		least + "listen: localhost:http\n":                              `gate.yaml:4: listen: must be host:port, not "localhost:http"`,
+		least + "log: {level: INFO+3}\n":                                `gate.yaml:4: log.level: must be debug, info, warn or error, not "INFO+3"`,
+		least + "log: {level: verbose}\n":                               `gate.yaml:4: log.level: must be debug, info, warn or error, not "verbose"`,
+		strings.Replace(least, ":6379", "", 1):                          `gate.yaml:2: redis.addrs[0]: must be host:port, not "127.0.0.1"`,
+		strings.Replace(least, "addrs: ", "tls: yes, addrs: ", 1):       "gate.yaml:2: redis.tls: must be true or false",
+		strings.Replace(least, "addrs: ", "mode: ring, addrs: ", 1):     `gate.yaml:2: redis.mode: must be single, sentinel or cluster, not "ring"`,
+		least + "caps_redis:\n  mode: sentinel\n  addrs: [\"a:1\"]\n":   "gate.yaml:4: caps_redis.master_name: what the Sentinels call",
+		strings.Replace(least, "addrs: ", "tls_ca: ca.pem, addrs: ", 1): "gate.yaml:2: redis.tls_ca: is of no use without tls: true",
+		least + "caps_redis: {tls: true}\n":                             "gate.yaml:4: caps_redis.addrs: at least one host:port is needed",
+		least + "caps_redis:\n  addrs: []\n  pool_size: 3\n":            "gate.yaml:5: caps_redis.addrs: at least one host:port is needed",
+		least + "caps_redis:\n  addrs: [\"a:1\", \"b:1\"]\n":            "gate.yaml:5: caps_redis.addrs: a single Redis has one address",
 		"log: {level: loud}\n": "gate.yaml:1: catalog: the path of a catalog file is required\n" +
 			"gate.yaml:1: redis.addrs: at least one host:port is needed\n" +
 			"gate.yaml:1: store: a store is required: bbolt: {path: sendgate.db} for one gate, or dynamodb: {region: eu-west-1} for several\n" +
@@ -267,7 +300,7 @@ func TestVariablesThatAreRefused(t *testing.T) {
 		"REDIS_POOL_SIZE=1.5":   `environment: SENDGATE_REDIS_POOL_SIZE: "1.5" is not understood`,
 		"REDIS_TLS=maybe":       `environment: SENDGATE_REDIS_TLS: "maybe" is not understood`,
 		"REDIS_ADDRS=redis":     `environment: SENDGATE_REDIS_ADDRS: must be host:port, not "redis"`,
-		"REDIS_MODE=ring":       `environment: SENDGATE_REDIS_MODE: must be single or cluster`,
+		"REDIS_MODE=ring":       `environment: SENDGATE_REDIS_MODE: must be single, sentinel or cluster`,
 		"REDIS_ADDRS=a:1, b:1":  "environment: SENDGATE_REDIS_ADDRS: a single Redis has one address",
 		"LISTEN=here":           `environment: SENDGATE_LISTEN: must be host:port, not "here"`,
 		"LOG_LEVEL=loud":        "environment: SENDGATE_LOG_LEVEL: must be debug",

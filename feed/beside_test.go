@@ -25,10 +25,10 @@ func (l *ledger) list() []string {
 	return all
 }
 
-// announceMuch announces from four sides, until done.
+// announceMuch announces from two sides, until done.
 func (l *ledger) announceMuch(d *desk, running *sync.WaitGroup) {
 	l.acked = map[string]bool{}
-	for a := range 4 {
+	for a := range 2 {
 		running.Go(func() {
 			for i := range int64(150) {
 				user := fmt.Sprint("u", a, "-", i%3)
@@ -79,7 +79,7 @@ func TestAReplayBesideAFollower(t *testing.T) {
 			g.mu.Unlock()
 			return !slices.ContainsFunc(l.list(), func(c string) bool { return !replayed[c] && !heard[c] })
 		})
-		for a := range 4 {
+		for a := range 2 {
 			for i := range 3 {
 				if user := fmt.Sprint("u", a, "-", i); !slices.IsSorted(revisions(applied, user)) {
 					t.Errorf("%s was replayed out of order", user)

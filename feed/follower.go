@@ -26,6 +26,10 @@ const (
 	checkEvery = 4 * time.Second
 )
 
+// sayEvery is after how many failures in a row one is logged again: about once
+// in 15 s.
+const sayEvery = 30
+
 // Sink is who a Follower hands changes to.
 type Sink interface {
 	// Apply takes a user's consent, and where it stands in the change stream.
@@ -50,8 +54,9 @@ type Follower struct {
 	lag      func(time.Duration)
 	now      func() time.Time
 
-	away    bool     // a gap was found, and the streams have not been read to their ends since
-	cursors []cursor // by partition
+	failures int      // to follow, in a row
+	away     bool     // a gap was found, and the streams have not been read to their ends since
+	cursors  []cursor // by partition
 }
 
 // FollowerOptions are what a Follower is made of. All but Snapshot are
@@ -89,7 +94,10 @@ func (f *Follower) Run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		f.log.Warn("the change stream is not being followed; trying again", "error", err)
+		if f.failures%sayEvery == 0 {
+			f.log.Warn("the change stream is not being followed; trying again", "error", err)
+		}
+		f.failures++
 		select {
 		case <-ctx.Done():
 		case <-time.After(pause.NextBackOff()):
@@ -120,6 +128,10 @@ func (f *Follower) follow(ctx context.Context, live func()) error {
 			if err = f.catchUpAll(ctx); err == nil {
 				f.sink.SetLive(true)
 				live()
+				if f.failures > 0 {
+					f.log.Info("the change stream is being followed again")
+					f.failures = 0
+				}
 			}
 		case nil:
 			err = f.catchUpAll(ctx)

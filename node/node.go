@@ -69,6 +69,7 @@ type Node struct {
 	gate     *sendgate.Gate
 	server   *api.Server
 	guards   []*guard.Guard
+	probes   []func(context.Context) error // of the guards, in their order
 
 	stop    context.CancelFunc
 	running sync.WaitGroup
@@ -79,6 +80,8 @@ type Node struct {
 	mu         sync.Mutex
 	refused    error // why the last reload was refused
 	pendingAge time.Duration
+	sweptAt    time.Time // when what is pending was last read
+	sweepFault error     // why it could not be since
 }
 
 // Start puts a gate together and starts what runs in its background. Close
@@ -97,15 +100,18 @@ func Start(ctx context.Context, o Options) (*Node, error) {
 		return nil, err
 	}
 	n := &Node{o: o, started: o.Now(), metrics: metrics.New(), overlay: bloom.NewOverlay(bloom.DefaultOverlaySize)}
-	redisGuard := n.guard("redis", o.RedisLimit, redisInFlight, redisconn.Answered)
+	pings := func(c redis.UniversalClient) func(context.Context) error {
+		return func(ctx context.Context) error { return c.Ping(ctx).Err() }
+	}
+	redisGuard := n.guard("redis", o.RedisLimit, redisInFlight, redisconn.Answered, pings(o.Redis))
 	capsGuard, capsRedis := redisGuard, o.Redis
 	if o.CapsRedis != nil {
-		capsGuard, capsRedis = n.guard("caps_redis", o.RedisLimit, redisInFlight, redisconn.Answered), o.CapsRedis
+		capsGuard, capsRedis = n.guard("caps_redis", o.RedisLimit, redisInFlight, redisconn.Answered, pings(o.CapsRedis)), o.CapsRedis
 	}
 	cache := rediscache.New(o.Redis, space)
 	n.reader = prefs.NewReader(prefs.ReaderOptions{
-		Cache: cache, CacheGuard: redisGuard, FillGuard: n.guard("redis_fill", fillLimit, fillInFlight, redisconn.Answered), Store: o.Store, StoreLimit: o.StoreLimit,
-		StoreGuard: n.guard("store", max(prefs.FillLimit, o.StoreLimit), storeInFlight, nil),
+		Cache: cache, CacheGuard: redisGuard, FillGuard: n.guard("redis_fill", fillLimit, fillInFlight, redisconn.Answered, pings(o.Redis)), Store: o.Store, StoreLimit: o.StoreLimit,
+		StoreGuard: n.guard("store", max(prefs.FillLimit, o.StoreLimit), storeInFlight, nil, n.askStore),
 		Observe:    func(outcome prefs.CacheOutcome) { n.metrics.CacheLooked(outcome.String()) },
 	})
 	var filter sendgate.Filter
@@ -140,6 +146,7 @@ func Start(ctx context.Context, o Options) (*Node, error) {
 		Store: o.Store, Carrier: carrier, Cache: cache, Overlay: n.overlay, Log: o.Log, Now: o.Now, Observe: n.swept,
 	})
 	n.running.Go(func() { follower.Run(background) })
+	n.running.Go(func() { n.probe(background) })
 	n.running.Go(func() { sweeper.Run(background, func() { n.pendingKnown.Store(true) }) })
 	if n.filter != nil {
 		n.runFilter(background)
@@ -158,7 +165,7 @@ func (n *Node) snapshotPublished(int64) {
 	}
 }
 
-func (n *Node) guard(name string, limit time.Duration, inFlight int, answered func(error) bool) *guard.Guard {
+func (n *Node) guard(name string, limit time.Duration, inFlight int, answered func(error) bool, probe func(context.Context) error) *guard.Guard {
 	g := guard.New(guard.Options{
 		Name: name, Limit: limit, InFlight: inFlight, Answered: answered,
 		Changed: func(name string, open bool) {
@@ -170,7 +177,7 @@ func (n *Node) guard(name string, limit time.Duration, inFlight int, answered fu
 			}
 		},
 	})
-	n.guards = append(n.guards, g)
+	n.guards, n.probes = append(n.guards, g), append(n.probes, probe)
 	return g
 }
 

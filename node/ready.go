@@ -1,6 +1,7 @@
 package node
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/sendgate/sendgate/api"
@@ -22,11 +23,20 @@ func (n *Node) starting() bool {
 	return !n.overlay.WasLive() && n.o.Now().Sub(n.started) < startLimit
 }
 
-func (n *Node) swept(oldest time.Duration) {
-	n.metrics.PendingOldest(oldest)
+// swept is told what a sweep has found. While what is pending cannot be read,
+// something may be: its age is counted on.
+func (n *Node) swept(oldest time.Duration, err error) {
+	now := n.o.Now()
 	n.mu.Lock()
-	n.pendingAge = oldest
+	if err == nil {
+		n.pendingAge, n.sweptAt = oldest, now
+	} else if n.sweptAt.IsZero() {
+		n.sweptAt = n.started
+	}
+	n.sweepFault = err
+	age := n.pendingAge + now.Sub(n.sweptAt)
 	n.mu.Unlock()
+	n.metrics.PendingOldest(age)
 }
 
 // ready says what is missing or degraded. A gate is ready for traffic as soon
@@ -34,7 +44,7 @@ func (n *Node) swept(oldest time.Duration) {
 // answers say so, but takes it away from nobody.
 func (n *Node) ready() []api.Part {
 	n.mu.Lock()
-	refused, pendingAge := n.refused, n.pendingAge
+	refused, pendingAge, sweepFault, sweptAt := n.refused, n.pendingAge, n.sweepFault, n.sweptAt
 	n.mu.Unlock()
 
 	parts := []api.Part{{Name: "feed", State: api.PartOK}, {Name: "catalog", State: api.PartOK}, {Name: "propagation", State: api.PartOK}}
@@ -53,6 +63,9 @@ func (n *Node) ready() []api.Part {
 	switch {
 	case !n.pendingKnown.Load():
 		parts[2].State, parts[2].Detail = api.PartMissing, "the changes that are pending in the store have not been read yet"
+	case sweepFault != nil:
+		parts[2].State = api.PartDegraded
+		parts[2].Detail = fmt.Sprintf("what is pending in the store has not been read for %v: %v", n.o.Now().Sub(sweptAt).Round(time.Second), sweepFault)
 	case pendingAge > pendingLimit:
 		parts[2].State, parts[2].Detail = api.PartDegraded, "a change has been pending for "+pendingAge.Round(time.Second).String()
 	}

@@ -77,7 +77,7 @@ func newRigOn(t *testing.T, client redis.UniversalClient, store *faultyStore) *r
 	})
 	t.Cleanup(r.reader.Close)
 	r.sweeper = prefs.NewSweeper(prefs.SweeperOptions{
-		Store: store, Carrier: r.carrier, Cache: r.cache, Overlay: r.overlay, Log: log, Now: r.clock, Observe: func(d time.Duration) { r.oldest = d },
+		Store: store, Carrier: r.carrier, Cache: r.cache, Overlay: r.overlay, Log: log, Now: r.clock, Observe: func(d time.Duration, _ error) { r.oldest = d },
 	})
 	return r
 }

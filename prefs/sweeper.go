@@ -38,7 +38,7 @@ type Sweeper struct {
 	overlay Overlay
 	log     *slog.Logger
 	now     func() time.Time
-	observe func(oldest time.Duration)
+	observe func(oldest time.Duration, err error)
 
 	mu   sync.Mutex
 	seen map[sendgate.UserID]sighting
@@ -65,7 +65,9 @@ type SweeperOptions struct {
 	Overlay Overlay
 	Log     *slog.Logger
 	Now     func() time.Time
-	Observe func(oldest time.Duration) // told how long the oldest pending change has been so; 0 if there is none
+	// Observe is told by every sweep how long the oldest pending change has
+	// been so, 0 if there is none, or why that could not be found out.
+	Observe func(oldest time.Duration, err error)
 }
 
 // NewSweeper makes a Sweeper. Run starts it.
@@ -145,7 +147,9 @@ func (s *Sweeper) list(ctx context.Context, now time.Time) (pending []PendingEnt
 	if err == nil {
 		s.forget(users)
 	}
-	s.observe(oldest)
+	if ctx.Err() == nil {
+		s.observe(oldest, err)
+	}
 	return pending, err
 }
 

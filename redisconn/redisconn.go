@@ -14,6 +14,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"net"
 	"slices"
 	"time"
@@ -76,7 +77,14 @@ func (o Options) dialer() (func(ctx context.Context, network, addr string) (net.
 	if err != nil {
 		return nil, err
 	}
-	return (&tls.Dialer{NetDialer: plain, Config: c}).DialContext, nil
+	secure := &tls.Dialer{NetDialer: plain, Config: c}
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := secure.DialContext(ctx, network, addr)
+		if err != nil { // a Redis without TLS just waits for more
+			return nil, fmt.Errorf("connect to %s by TLS: %w", addr, err)
+		}
+		return conn, nil
+	}, nil
 }
 
 // silence takes go-redis' own log, which would go to the standard error past

@@ -46,14 +46,18 @@ func open(t *testing.T, o redisconn.Options) redis.UniversalClient {
 }
 
 func optionsFor(mode, addr string) redisconn.Options {
-	return redisconn.Options{Mode: mode, Addrs: []string{addr}}
+	o := redisconn.Options{Mode: mode, Addrs: []string{addr}}
+	if mode == "sentinel" {
+		o.MasterName = "m"
+	}
+	return o
 }
 
 // Every call ends with its context, one by one and many at once, and nothing
 // is left running after the client is closed.
 func TestACallEndsWithItsContext(t *testing.T) {
 	for how, server := range unreachable {
-		for _, mode := range []string{"single", "cluster"} {
+		for _, mode := range []string{"single", "sentinel", "cluster"} {
 			t.Run(how+"/"+mode, func(t *testing.T) {
 				addr := server(t)
 				within := goleak.IgnoreCurrent()
@@ -240,7 +244,20 @@ func TestAPipelineHasManyErrors(t *testing.T) {
 func TestOptions(t *testing.T) {
 	for want, o := range map[string]redisconn.Options{
 		"": {Addrs: []string{"127.0.0.1:6379"}},
-		`mode: must be single or cluster, not "sentinel"`:                          {Mode: "sentinel", Addrs: []string{"a:1"}},
+		`mode: must be single, sentinel or cluster, not "ring"`:                        {Mode: "ring", Addrs: []string{"a:1"}},
+		"addrs: at least one host:port of a Sentinel is needed":                        {Mode: "sentinel"},
+		"master_name: what the Sentinels call the master, such as mymaster, is needed": {Mode: "sentinel", Addrs: []string{"a:1"}},
+		`master_name: must be one word, not "my master"`:                               {Mode: "sentinel", Addrs: []string{"a:1"}, MasterName: "my master"},
+		"sentinel_username: a user needs a password; without one nobody would be logged in": {
+			Mode: "sentinel", Addrs: []string{"a:1"}, MasterName: "m", SentinelUsername: "u"},
+		"master_name: is of mode: sentinel alone":                                  {Addrs: []string{"a:1"}, MasterName: "m"},
+		"sentinel_username: is of mode: sentinel alone":                            {Mode: "cluster", Addrs: []string{"a:1"}, SentinelUsername: "u"},
+		"sentinel_password: is of mode: sentinel alone":                            {Mode: "single", Addrs: []string{"a:1"}, SentinelPassword: "p"},
+		"tls_ca: is of no use without tls: true":                                   {Addrs: []string{"a:1"}, TLSCA: "/f"},
+		"tls_cert: is of no use without tls: true":                                 {Addrs: []string{"a:1"}, TLSCert: "/f", TLSKey: "/f"},
+		"tls_server_name: is of no use without tls: true":                          {Addrs: []string{"a:1"}, TLSServerName: "h"},
+		"tls_cert: a certificate needs its key, in tls_key":                        {Addrs: []string{"a:1"}, TLS: true, TLSCert: "/f"},
+		"tls_key: a key needs its certificate, in tls_cert":                        {Addrs: []string{"a:1"}, TLS: true, TLSKey: "/f"},
 		"addrs: at least one host:port is needed":                                  {Mode: "cluster"},
 		"addrs: a single Redis has one address":                                    {Addrs: []string{"a:1", "b:1"}},
 		`addrs[1]: must be host:port, not "b"`:                                     {Mode: "cluster", Addrs: []string{"a:1", "b"}},

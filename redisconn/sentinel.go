@@ -10,9 +10,9 @@ import (
 )
 
 // sentinelDialLimit is for asking who the master is and for connecting to it.
-// A Sentinel whose machine is gone costs two time limits before others are
-// asked, and that must come to its end within one dial: otherwise no dial
-// would ever get to them.
+// A Sentinel whose machine is gone costs three time limits: two until it is
+// given up, and one until all others have been waited for together. A dial that
+// ended before would leave that to chance.
 const sentinelDialLimit = 4 * ioLimit
 
 // openSentinel makes a client of whatever Redis the Sentinels name as the

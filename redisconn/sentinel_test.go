@@ -2,6 +2,7 @@ package redisconn_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -84,12 +85,8 @@ func (d *desk) knows(user string) func() bool {
 // killed: commands, announcements and the follower move to the promoted
 // replica, and what it lacks shows as a gap.
 func TestSentinelFailover(t *testing.T) {
-	s := redistest.StartSentinels(t)
-	within := goleak.IgnoreCurrent()
-	client, err := redisconn.Open(s.Options())
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := redistest.StartSentinels(t, "")
+	client := s.Client()
 	if err := client.Set(t.Context(), "k", "before", 0).Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -123,10 +120,6 @@ func TestSentinelFailover(t *testing.T) {
 	if d.knows("lost")() {
 		t.Error("what the promoted replica lacks is exact")
 	}
-	if err := client.Close(); err != nil {
-		t.Error(err)
-	}
-	_ = within
 }
 
 // loseTouch has a replica be refused by its master from now on.
@@ -149,7 +142,7 @@ func loseTouch(t *testing.T, s *redistest.Sentinels) {
 
 // TestSentinelsThatCannotHelp says why there is no master.
 func TestSentinelsThatCannotHelp(t *testing.T) {
-	s := redistest.StartSentinels(t, "requirepass secret", "sentinel sentinel-pass secret")
+	s := redistest.StartSentinels(t, "secret")
 	for name, c := range map[string]struct {
 		change func(*redisconn.Options)
 		want   string
@@ -165,11 +158,16 @@ func TestSentinelsThatCannotHelp(t *testing.T) {
 			o := s.Options()
 			o.SentinelPassword = "secret"
 			c.change(&o)
+			within := goleak.IgnoreCurrent()
 			client := open(t, o)
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 			defer cancel()
 			err := client.Get(ctx, "k").Err()
-			if c.want == "" && err != redis.Nil {
+			if err := client.Close(); err != nil {
+				t.Error(err)
+			}
+			redistest.Until(t, "nothing is left running", func() bool { return goleak.Find(within) == nil })
+			if c.want == "" && !errors.Is(err, redis.Nil) {
 				t.Errorf("%v", err)
 			}
 			if c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
@@ -203,4 +201,53 @@ func TestAReplicaIsNotAsked(t *testing.T) {
 	if err := client.Get(ctx, "k").Err(); err == nil || redisconn.Answered(err) || !strings.Contains(err.Error(), "is a replica") {
 		t.Errorf("%v", err)
 	}
+}
+
+// TestASentinelThatIsGone falls silent together with the master: others are
+// asked, although the connection to it stands.
+func TestASentinelThatIsGone(t *testing.T) {
+	first, second := redistest.Start(t), redistest.Start(t)
+	type watcher struct {
+		*fake
+		silent atomic.Bool
+	}
+	var moved atomic.Bool
+	start := func() *watcher {
+		w := &watcher{}
+		w.fake = startFake(t, func(command string) (string, bool) {
+			master := first
+			if moved.Load() {
+				master = second
+			}
+			_, port, _ := strings.Cut(master.Addr(), ":")
+			switch {
+			case w.silent.Load():
+				return "", false
+			case command == "sentinel":
+				return fmt.Sprintf("*2\r\n$9\r\n127.0.0.1\r\n$%d\r\n%s\r\n", len(port), port), false
+			case command == "role":
+				return "*1\r\n$8\r\nsentinel\r\n", false
+			}
+			return "-ERR unknown command\r\n", false
+		})
+		return w
+	}
+	watchers := []*watcher{start(), start()}
+	client := open(t, redisconn.Options{Mode: "sentinel", MasterName: "m", Addrs: []string{watchers[0].addr(), watchers[1].addr()}})
+	set := func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), generous)
+		defer cancel()
+		return client.Set(ctx, "k", "v", 0).Err() == nil
+	}
+	redistest.Until(t, "the client reaches the master", set)
+	// The client listens to one of them.
+	redistest.Until(t, "one is chosen", func() bool { return watchers[0].count("subscribe")+watchers[1].count("subscribe") > 0 })
+	for _, w := range watchers {
+		w.silent.Store(w.count("subscribe") > 0)
+	}
+	moved.Store(true)
+	first.Kill()
+	began := time.Now()
+	redistest.Until(t, "the client reaches the other master", set)
+	t.Logf("after %v", time.Since(began).Round(time.Millisecond))
 }

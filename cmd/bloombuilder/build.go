@@ -5,6 +5,8 @@ import (
 	"errors"
 	"log/slog"
 	"os"
+	"os/signal"
+	"syscall"
 	"time"
 
 	"golang.org/x/term"
@@ -31,6 +33,7 @@ type buildCmd struct {
 }
 
 func (c buildCmd) Run(ctx context.Context, s cli.Streams) (err error) {
+	signal.Ignore(syscall.SIGHUP) // which has a gate read the catalog again; a rebuild does so anyway
 	conf, err := config.Load(c.Config, cli.Environment())
 	if err != nil {
 		return err

@@ -69,7 +69,7 @@ func (c devCmd) Run(ctx context.Context, s cli.Streams) (err error) {
 	}
 	defer func() { err = errors.Join(err, filters.stop()) }()
 	return serve(ctx, c.Addr, node.Options{
-		Catalog: catalog, Reload: reload, Redis: client, Store: store, Filter: filters.options(),
+		CapsEmbedded: true, Catalog: catalog, Reload: reload, Redis: client, Store: store, Filter: filters.options(),
 		Namespace: keyspace.DefaultNamespace, Partitions: keyspace.DefaultPartitions,
 		RedisLimit: devLimit, StoreLimit: devLimit, Log: log,
 	}, func(addr string) error {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -36,9 +35,9 @@ type Sentinels struct {
 }
 
 // StartSentinels starts them and returns once every Sentinel knows of the
-// others and of the replica, which takes them two to four seconds. Options are
-// those of the Sentinels, as in their files, such as "requirepass secret".
-func StartSentinels(t testing.TB, options ...string) *Sentinels {
+// others and of the replica, which takes them two to four seconds. They ask for
+// a password if it is not empty.
+func StartSentinels(t testing.TB, password string) *Sentinels {
 	t.Helper()
 	s := &Sentinels{t: t, Master: Start(t)}
 	// Without a pause, as nothing else is to be waited for.
@@ -52,10 +51,10 @@ func StartSentinels(t testing.TB, options ...string) *Sentinels {
 		return err == nil && strings.Contains(info, "master_link_status:up")
 	})
 	for range sentinels {
-		s.Watch = append(s.Watch, start(t, func(w *Server) { w.config = s.write(options) }))
+		s.Watch = append(s.Watch, start(t, func(w *Server) { w.config, w.secret = s.write(password), password }))
 	}
 	for _, w := range s.Watch {
-		client := redis.NewSentinelClient(&redis.Options{Addr: w.Addr(), Password: password(options), MaxRetries: -1})
+		client := redis.NewSentinelClient(&redis.Options{Addr: w.Addr(), Password: password, MaxRetries: -1})
 		t.Cleanup(func() { _ = client.Close() })
 		Until(t, "the Sentinel at "+w.Addr()+" knows of the others", func() bool {
 			m, err := client.Master(context.Background(), MasterName).Result()
@@ -66,27 +65,21 @@ func StartSentinels(t testing.TB, options ...string) *Sentinels {
 }
 
 // write writes a Sentinel's configuration, which it writes to itself.
-func (s *Sentinels) write(options []string) (path string) {
+func (s *Sentinels) write(password string) (path string) {
 	s.t.Helper()
 	path = filepath.Join(s.t.TempDir(), "sentinel.conf")
-	lines := slices.Concat(options, []string{
+	lines := []string{
 		fmt.Sprintf("sentinel monitor %s 127.0.0.1 %d %d", MasterName, s.Master.port, quorum),
 		fmt.Sprintf("sentinel down-after-milliseconds %s %d", MasterName, downAfter),
 		fmt.Sprintf("sentinel failover-timeout %s 3000", MasterName),
-	})
+	}
+	if password != "" {
+		lines = append(lines, "requirepass "+password, "sentinel sentinel-pass "+password)
+	}
 	if err := os.WriteFile(path, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
 		s.t.Fatal(err)
 	}
 	return path
-}
-
-func password(options []string) string {
-	for _, o := range options {
-		if p, ok := strings.CutPrefix(o, "requirepass "); ok {
-			return p
-		}
-	}
-	return ""
 }
 
 // Options are those of a client.

@@ -25,6 +25,7 @@ type Server struct {
 	busPort int      // of the cluster bus; 0 where there is none
 	tlsPort int      // 0 where there is none
 	config  string   // file of a Sentinel's configuration; empty: a Redis
+	secret  string   // password of the default user
 	extra   []string // options beyond the common ones
 	process *process // nil while killed
 }
@@ -108,7 +109,7 @@ func (s *Server) run() error {
 	if err != nil {
 		return err
 	}
-	client := redis.NewClient(&redis.Options{Addr: s.Addr(), MaxRetries: -1, DialTimeout: time.Second, ReadTimeout: time.Second})
+	client := redis.NewClient(&redis.Options{Addr: s.Addr(), Password: s.secret, MaxRetries: -1, DialTimeout: time.Second, ReadTimeout: time.Second})
 	defer client.Close()
 	own := fmt.Sprintf("process_id:%d\r\n", p.pid)
 	answers := func() bool {

@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/smithy-go/logging"
 	"golang.org/x/time/rate"
 
 	"github.com/sendgate/sendgate/prefs"
@@ -58,7 +59,8 @@ var _ prefs.Store = (*Store)(nil)
 // empty here, as every program on the SDK does: in the environment, the shared
 // files, the role of the machine. It is an error if no region is found.
 func LoadConfig(ctx context.Context, region, endpoint string) (aws.Config, error) {
-	var options []func(*config.LoadOptions) error
+	// What it would log is in the errors.
+	options := []func(*config.LoadOptions) error{config.WithLogger(logging.Nop{})}
 	if region != "" {
 		options = append(options, config.WithRegion(region))
 	}
