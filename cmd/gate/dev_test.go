@@ -88,9 +88,9 @@ func TestDevRebuildsItsFilter(t *testing.T) {
 		t.Errorf("a filter of nobody has %s keys", keys)
 	}
 	var callers sync.WaitGroup
-	for caller := range 64 {
+	for caller := range 8 {
 		callers.Go(func() {
-			for i := range 16 {
+			for i := range 128 {
 				gate.send(http.MethodPatch, fmt.Sprintf("/v1/users/u_%d_%d/preferences", caller, i), `{"preferences":[{"topic":"promotions","channel":"push","enabled":false}]}`)
 			}
 		})

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -32,7 +33,25 @@ type process struct {
 	cmd    *exec.Cmd
 	url    string
 	stdout *bufio.Reader
-	stderr bytes.Buffer
+	stderr output
+}
+
+// output is what a process writes, to be looked at while it does.
+type output struct {
+	mu  sync.Mutex
+	all bytes.Buffer
+}
+
+func (o *output) Write(data []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.all.Write(data)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.all.String()
 }
 
 // gateCommand is the program with arguments, not started.
@@ -89,7 +108,7 @@ func (p *process) until(what string, holds func() bool) {
 	p.t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	for limit := time.After(30 * time.Second); !holds(); {
+	for limit := time.After(time.Minute); !holds(); {
 		select {
 		case <-tick.C:
 		case <-limit:
