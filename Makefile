@@ -4,11 +4,12 @@ SHELL := /usr/bin/env bash
 .DEFAULT_GOAL := help
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
+CHAOS := go test -count=1 -timeout 60m ./chaos
 E2E := go test -count=1 -timeout 20m ./e2e
 LINT := go tool -modfile=tools/go.mod golangci-lint
 CLI := github.com/sendgate/sendgate/internal/cli
 
-.PHONY: help build test e2e engines lint fuzz bench
+.PHONY: help build test e2e chaos engines lint fuzz bench
 
 help: ## list the targets
 	@sed -nE 's/^([a-z0-9]+):.*## (.*)/  make \1\t\2/p' Makefile | expand -t 18
@@ -17,13 +18,20 @@ build: ## build the gate and the builder into bin/
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X $(CLI).version=$(VERSION)' -o bin/ ./cmd/gate ./cmd/bloombuilder
 
 test: engines ## run every test, with the race detector, on real engines
-	go test -race -shuffle=on -timeout 20m ./...
+	go test -race -shuffle=on -timeout 20m $$(go list ./... | grep -vE '/(e2e|chaos)$$')
+	go test -race -timeout 20m ./e2e
 	go test -shuffle=on -run '^TestHistories$$' ./internal/oracle
 	go -C deploy test -shuffle=on ./...
 	$(E2E)
+	$(CHAOS)
 
 e2e: engines ## run two gates, a builder and the engines as processes, against the oracle
 	$(E2E) -v
+
+CHAOSFLAGS ?=
+
+chaos: engines ## bring about faults while people change their minds; CHAOSFLAGS=-chaos.long takes long
+	$(CHAOS) -v $(CHAOSFLAGS)
 
 engines: ## install the engines that the tests start (redis-server, dynalite), where they are missing
 	@tools/engines.sh

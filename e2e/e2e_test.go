@@ -32,7 +32,7 @@ func TestEndToEnd(t *testing.T) {
 	f.configure(map[string]any{"max_false_positive": 1e-9, "aim_false_positive": 1e-9, "verify_sample": 0})
 	f.startGate()
 	f.startGate()
-	f.build().wait()
+	f.build().Wait()
 	f.awaitGeneration(0)
 	lap("the first filter is built and loaded")
 

@@ -16,6 +16,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/sendgate/sendgate/internal/dynamotest"
+	"github.com/sendgate/sendgate/internal/programs"
 	"github.com/sendgate/sendgate/internal/redistest"
 	"github.com/sendgate/sendgate/prefs"
 	"github.com/sendgate/sendgate/prefs/dynamostore"
@@ -25,18 +26,18 @@ const tablePrefix = "e2e"
 
 // fleet is everything that runs beside this test.
 type fleet struct {
-	t        *testing.T
-	programs string // their folder
-	redis    *redistest.Server
-	client   redis.UniversalClient
-	dynamo   *dynamotest.Server
-	config   string // the file of the gates now running
-	gates    []*gate
+	t      *testing.T
+	folder string // of the programs
+	redis  *redistest.Server
+	client redis.UniversalClient
+	dynamo *dynamotest.Server
+	config string // the file of the gates now running
+	gates  []*gate
 }
 
 func newFleet(t *testing.T) *fleet {
 	t.Helper()
-	f := &fleet{t: t, programs: programs(t), redis: redistest.Start(t), dynamo: dynamotest.Start(t)}
+	f := &fleet{t: t, folder: programs.Build(t), redis: redistest.Start(t), dynamo: dynamotest.Start(t)}
 	f.client = f.redis.Client()
 	store, err := dynamostore.Open(t.Context(), dynamostore.Options{Config: f.dynamo.Config(), TablePrefix: tablePrefix, Create: true})
 	if err != nil {
@@ -95,20 +96,20 @@ func (f *fleet) configure(filter map[string]any) {
 }
 
 // build starts the builder, for one run.
-func (f *fleet) build(environment ...string) *process {
+func (f *fleet) build(environment ...string) *programs.Process {
 	f.t.Helper()
-	return start(f.t, options{environment: environment}, filepath.Join(f.programs, "bloombuilder"), "--config", f.config, "--once")
+	return programs.Start(f.t, programs.Options{Environment: environment}, filepath.Join(f.folder, "bloombuilder"), "--config", f.config, "--once")
 }
 
 // startGate starts one more gate and waits until it is ready.
 func (f *fleet) startGate() *gate {
 	f.t.Helper()
-	p := start(f.t, options{greets: true}, filepath.Join(f.programs, "gate"), "serve", "--config", f.config)
-	_, address, ok := strings.Cut(p.first, "http://")
+	p := programs.Start(f.t, programs.Options{Greets: true}, filepath.Join(f.folder, "gate"), "serve", "--config", f.config)
+	_, address, ok := strings.Cut(p.First, "http://")
 	if !ok {
-		f.t.Fatalf("the gate says %q", p.first)
+		f.t.Fatalf("the gate says %q", p.First)
 	}
-	g := &gate{process: p, url: "http://" + strings.TrimSpace(address)}
+	g := &gate{Process: p, url: "http://" + strings.TrimSpace(address)}
 	until(f.t, "the gate is ready", func() bool {
 		response, err := client.Get(g.url + "/readyz")
 		if err != nil {
@@ -125,7 +126,7 @@ func (f *fleet) startGate() *gate {
 func (f *fleet) stopGates() {
 	f.t.Helper()
 	for _, g := range f.gates {
-		g.stop()
+		g.Stop()
 	}
 	f.gates = nil
 }

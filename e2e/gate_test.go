@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/sendgate/sendgate/internal/oracle"
+	"github.com/sendgate/sendgate/internal/programs"
 )
 
 // client keeps a connection for everybody here who talks to a gate at once.
@@ -20,7 +21,7 @@ var client = &http.Client{Timeout: patience, Transport: &http.Transport{MaxIdleC
 
 // gate is one `gate serve`.
 type gate struct {
-	*process
+	*programs.Process
 	url string
 }
 

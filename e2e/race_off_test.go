@@ -5,8 +5,6 @@ package e2e_test
 import "time"
 
 const (
-	// raceFlag builds the programs as this test is built.
-	raceFlag = "-race=false"
 	// part is how many times less of everything there is.
 	part = 1
 	// holdWithin is how soon a hold is in force at every gate.

@@ -3,8 +3,6 @@
 package e2e_test
 
 const (
-	// raceFlag builds the programs as this test is built.
-	raceFlag = "-race=true"
 	// part is how many times less of everything there is: the race detector
 	// makes all of it slow.
 	part = 10

@@ -26,7 +26,7 @@ func testStatedRate(t *testing.T, f *fleet, w *world) {
 	f.configure(map[string]any{"max_false_positive": statedRate, "aim_false_positive": statedRate, "verify_sample": 1})
 	f.startGate()
 	f.startGate()
-	f.build().wait()
+	f.build().Wait()
 	f.awaitGeneration(0)
 
 	s := w.stream(f.gates, false)

@@ -29,8 +29,8 @@ func testRebuild(t *testing.T, f *fleet, w *world, checks []oracle.Check) rebuil
 	defer stop()
 	builder := f.build(slowScan)
 	began := time.Now()
-	changed := w.changeMinds(t, f, builder.ended)
-	builder.wait()
+	changed := w.changeMinds(t, f, builder.Ended())
+	builder.Wait()
 	took := time.Since(began)
 	generation := f.awaitGeneration(before)
 	swapped := time.Since(began) - took
@@ -75,7 +75,7 @@ func testNewGate(t *testing.T, f *fleet, w *world, r rebuilt) {
 	s := w.stream([]*gate{fresh}, false)
 	s.send(about(r.changed, "fresh"))
 	s.end(t, "changes made during the scan, at a gate that was started afterwards")
-	fresh.stop()
+	fresh.Stop()
 	f.gates = f.gates[:len(f.gates)-1]
 }
 

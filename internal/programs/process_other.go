@@ -1,6 +1,6 @@
 //go:build !linux
 
-package e2e_test
+package programs
 
 import "os/exec"
 
