@@ -173,10 +173,11 @@ func TestCacheDown(t *testing.T) {
 	}
 }
 
+// TestReadMany reads as many records as a gate reads at once.
 func TestReadMany(t *testing.T) {
 	r := newRig(t)
 	var asks []sendgate.RecordAsk
-	for i := range 300 {
+	for i := range 100 {
 		asks = append(asks, sendgate.RecordAsk{User: sendgate.UserID(fmt.Sprintf("u%d", i))})
 	}
 	r.put(t, "u7", "newsletter", "email", off())
