@@ -21,11 +21,7 @@ func TestCloseLetsGoOfConnections(t *testing.T) {
 	}))
 	var open atomic.Int64
 	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
-		if state == http.StateNew {
-			open.Add(1)
-		} else if state == http.StateClosed {
-			open.Add(-1)
-		}
+		open.Add(map[http.ConnState]int64{http.StateNew: 1, http.StateClosed: -1}[state])
 	}
 	server.Start()
 	defer server.Close()
