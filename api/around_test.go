@@ -148,7 +148,7 @@ func TestLogsAndMetricsNameNobody(t *testing.T) {
 		{observed{"/healthz", "GET", 200}, "DEBUG", ""},
 		{observed{"/v1/users/{id}/preferences", "GET", statusGone}, "DEBUG", "store_unavailable"},
 	}
-	lines := st.log.lines(t)
+	lines := st.lines(t)
 	if len(lines) != len(want) || len(seen) != len(want) {
 		t.Fatalf("%d lines, %d observed, want %d", len(lines), len(seen), len(want))
 	}
@@ -159,7 +159,7 @@ func TestLogsAndMetricsNameNobody(t *testing.T) {
 			t.Errorf("%d: %v and %v, want %v", i, seen[i], lines[i], w)
 		}
 	}
-	if text := st.log.b.String(); strings.Contains(text, "s3cret") || strings.Contains(text, "SECRET") || strings.Contains(text, "u_42") {
+	if text := st.log.String(); strings.Contains(text, "s3cret") || strings.Contains(text, "SECRET") || strings.Contains(text, "u_42") {
 		t.Errorf("the log names somebody:\n%s", text)
 	}
 }
@@ -181,7 +181,7 @@ func TestTheStoreIsUnavailable(t *testing.T) {
 			t.Errorf("what is underneath is shown: %s", a.body)
 		}
 	}
-	lines := st.log.lines(t)
+	lines := st.lines(t)
 	last := lines[len(lines)-1]
 	if last["level"] != "ERROR" || last["cause"] != "deadline exceeded" || last["code"] != "store_unavailable" {
 		t.Errorf("%v", last)
@@ -215,7 +215,7 @@ func TestAPanicIsAProblem(t *testing.T) {
 		}()
 		st.do("GET", "/panics/late", "")
 	}()
-	lines := st.log.lines(t)
+	lines := st.lines(t)
 	if len(lines) != 3 {
 		t.Fatalf("%d lines", len(lines))
 	}
@@ -224,7 +224,7 @@ func TestAPanicIsAProblem(t *testing.T) {
 			t.Errorf("%v", l)
 		}
 	}
-	if strings.Contains(st.log.b.String(), "s3cret") {
+	if strings.Contains(st.log.String(), "s3cret") {
 		t.Error("what was panicked with is in the log")
 	}
 	st.do("GET", "/healthz", "").ok()

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,7 +10,6 @@ import (
 	"net/http/httptest"
 	"path/filepath"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -93,7 +91,7 @@ type stack struct {
 	t       testing.TB
 	server  *Server
 	store   *fragileStore
-	log     *lockedBuffer
+	log     *redistest.Output
 	clock   atomic.Pointer[time.Time]
 	observe func(route, method string, status int, took time.Duration)
 	parts   []Part
@@ -107,7 +105,7 @@ func newStack(t testing.TB) *stack {
 
 func newStackOn(t testing.TB, client redis.UniversalClient) *stack {
 	t.Helper()
-	st := &stack{t: t, log: &lockedBuffer{}, observe: func(string, string, int, time.Duration) {}}
+	st := &stack{t: t, log: &redistest.Output{}, observe: func(string, string, int, time.Duration) {}}
 	st.setClock(time.Date(2026, 12, 1, 9, 30, 0, 400_000, time.UTC))
 	bolt, err := boltstore.Open(filepath.Join(t.TempDir(), "prefs.db"))
 	if err != nil {
@@ -249,26 +247,12 @@ func checkOf(user, topic, channel string) string {
 	return string(data)
 }
 
-// lockedBuffer is a log that is read while it is written.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
 // lines decodes what was logged.
-func (l *lockedBuffer) lines(t testing.TB) (lines []map[string]any) {
+func (st *stack) lines(t testing.TB) (lines []map[string]any) {
 	t.Helper()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for line := range bytes.Lines(l.b.Bytes()) {
+	for line := range strings.Lines(st.log.String()) {
 		var m map[string]any
-		if err := json.Unmarshal(line, &m); err != nil {
+		if err := json.Unmarshal([]byte(line), &m); err != nil {
 			t.Fatalf("%v: %s", err, line)
 		}
 		lines = append(lines, m)

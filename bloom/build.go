@@ -2,14 +2,12 @@ package bloom
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"iter"
 	"math"
-	mathrand "math/rand/v2"
+	"math/rand/v2"
 	"sync/atomic"
 	"time"
 
@@ -90,7 +88,7 @@ func Build(ctx context.Context, p Plan, segments ...iter.Seq2[Key, error]) (*Bui
 	}
 	b := &Built{header: Header{
 		Namespace: p.Namespace, Generation: p.Generation, BuiltAt: p.BuiltAt.UTC(), Position: p.Position, Keys: counts,
-		Hashing: hashing, Salt: newSalt(), Canaries: canaries, Covered: make([]Covered, len(p.Covered)),
+		Hashing: hashing, Salt: rand.Uint64(), Canaries: canaries, Covered: make([]Covered, len(p.Covered)),
 	}}
 	for i, s := range p.Covered {
 		b.header.Covered[i] = Covered(s)
@@ -145,7 +143,7 @@ func (b *Built) check(p Plan) error {
 	if err := s.checkCanaries(); err != nil {
 		return fmt.Errorf("the filter that was just built does not work: %w", err)
 	}
-	b.measured = s.Measure(measureProbes, mathrand.New(mathrand.NewPCG(b.header.Salt, uint64(p.Generation))))
+	b.measured = s.Measure(measureProbes, rand.New(rand.NewPCG(b.header.Salt, uint64(p.Generation))))
 	if rate := b.header.FalsePositiveRate(); rate > p.MaxFalsePositive {
 		return fmt.Errorf("%w of %g: its bits make a rate of %g", ErrBound, p.MaxFalsePositive, rate)
 	}
@@ -156,12 +154,6 @@ func (b *Built) check(p Plan) error {
 		return fmt.Errorf("%w of %g: %g of the probes for nobody were hit", ErrBound, p.MaxFalsePositive, b.measured)
 	}
 	return nil
-}
-
-func newSalt() uint64 {
-	var b [8]byte
-	_, _ = rand.Read(b[:]) // never fails
-	return binary.LittleEndian.Uint64(b[:])
 }
 
 // collected is the keys of all segments, those of opt-ins apart.

@@ -36,11 +36,10 @@ type Keeper struct {
 	poked chan struct{}
 
 	// Of the goroutine that runs it.
-	life      context.Context
 	fetching  bool
 	loaded    chan loaded // has room for the one that is being fetched
 	setbacks  map[int64]*setback
-	candidate *standing // loaded, and not in use yet
+	candidate *Snapshot // loaded, and not in use yet
 	patience  patience  // with replays that fail
 	replays   int64     // so far
 	unfound   error     // why the newest published snapshot is not the candidate
@@ -117,7 +116,6 @@ func (k *Keeper) Run(ctx context.Context) {
 	poll, cover := time.NewTicker(k.o.Poll), time.NewTicker(coverEvery)
 	defer poll.Stop()
 	defer cover.Stop()
-	k.life = ctx
 	look := true
 	for {
 		followed := k.o.Live.overlay.WasLive()

@@ -12,26 +12,20 @@ import (
 // that can be relied on, at once or after another replay, is not given up for
 // one that cannot, or not yet.
 func (k *Keeper) install(ctx context.Context) error {
-	next, old := k.candidate, k.o.Live.standing.Load()
-	watches := []*watch{next.watch}
-	if old != nil {
-		watches = append(watches, old.watch)
-	}
-	k.o.Live.overlay.watchFor(watches...)
-	covered, err := k.cover(ctx, next)
-	if err != nil && old != nil && k.keeps(ctx) {
+	next, err := k.cover(ctx, k.candidate)
+	if err != nil && k.o.Live.Snapshot() != nil && k.keeps(ctx) {
 		k.patience.lose()
-		return fmt.Errorf("generation %d waits: %w", next.snapshot.header.Generation, err)
+		return fmt.Errorf("generation %d waits: %w", k.candidate.header.Generation, err)
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	k.use(covered)
+	k.use(next)
 	k.candidate = nil
 	k.o.Loaded(Loaded)
-	h := covered.snapshot.header
-	k.o.Log.Info("a filter was taken into use", "generation", h.Generation, "built", h.BuiltAt, "bytes", covered.snapshot.size,
-		"opt_outs", h.Keys.Rejecting(), "opt_ins", h.Keys.OptIns, "false_positive_rate", h.FalsePositiveRate(), "rejections_verified", !covered.covered)
+	h := next.snapshot.header
+	k.o.Log.Info("a filter was taken into use", "generation", h.Generation, "built", h.BuiltAt, "bytes", next.snapshot.size,
+		"opt_outs", h.Keys.Rejecting(), "opt_ins", h.Keys.OptIns, "false_positive_rate", h.FalsePositiveRate(), "rejections_verified", !next.covered)
 	return nil
 }
 
@@ -43,17 +37,12 @@ func (k *Keeper) keeps(ctx context.Context) bool {
 
 // recover covers the snapshot in use once more.
 func (k *Keeper) recover(ctx context.Context) error {
-	old := k.o.Live.standing.Load()
-	again := *old
-	again.watch = &watch{position: again.snapshot.header.Position}
-	k.o.Live.overlay.watchFor(old.watch, again.watch)
-	covered, err := k.cover(ctx, &again)
+	again, err := k.cover(ctx, k.o.Live.Snapshot())
 	if err != nil {
 		k.patience.lose()
-		k.o.Live.overlay.watchFor(old.watch)
 		return err
 	}
-	k.use(covered)
+	k.use(again)
 	k.o.Log.Info("the filter in use can be relied on again", "generation", k.generation())
 	return nil
 }
@@ -95,30 +84,40 @@ var errNotFollowing = errors.New("the change streams are not being followed yet"
 // cover sees to it that the overlay knows of every change since a snapshot's
 // position. What comes after the replay, the follower hands on: it has a
 // cursor in every stream from before, and no gap since, or the epoch would
-// have moved. The result is the same standing, covered if there is no error.
-func (k *Keeper) cover(ctx context.Context, s *standing) (*standing, error) {
+// have moved. The result is the snapshot as it can be put into use, and covered
+// if there is no error; from here on, what the overlay drops is noticed for it
+// as well as for the one in use.
+func (k *Keeper) cover(ctx context.Context, s *Snapshot) (*standing, error) {
 	ctx, cancel := context.WithTimeout(ctx, replayLimit)
 	defer cancel()
-	overlay, result := k.o.Live.overlay, *s
+	overlay, result := k.o.Live.overlay, &standing{snapshot: s, since: k.o.Live.overlay.now(), watch: &watch{position: s.header.Position}}
+	watches := []*watch{result.watch}
+	if old := k.o.Live.standing.Load(); old != nil {
+		watches = append(watches, old.watch)
+		if old.snapshot == s {
+			result.since = old.since
+		}
+	}
+	overlay.watchFor(watches...)
 	if !overlay.WasLive() {
-		return &result, errNotFollowing
+		return result, errNotFollowing
 	}
 	k.replays++
 	replay := k.replays
 	result.epoch = overlay.Epoch()
-	err := k.o.Replayer.Replay(ctx, s.snapshot.header.Position, func(c sendgate.Consent, at sendgate.Place) {
+	err := k.o.Replayer.Replay(ctx, s.header.Position, func(c sendgate.Consent, at sendgate.Place) {
 		overlay.replayed(c, at, replay)
 	})
 	if err != nil {
-		return &result, fmt.Errorf("read what changed since it was built: %w", err)
+		return result, fmt.Errorf("read what changed since it was built: %w", err)
 	}
 	overlay.confirm(replay, result.epoch)
 	switch {
 	case overlay.Epoch() != result.epoch:
-		return &result, errors.New("the change streams had a gap while it was being taken into use")
-	case s.watch.lost.Load():
-		return &result, errors.New("more users have changed since it was built than are kept in memory")
+		return result, errors.New("the change streams had a gap while it was being taken into use")
+	case result.watch.lost.Load():
+		return result, errors.New("more users have changed since it was built than are kept in memory")
 	}
 	result.covered = true
-	return &result, nil
+	return result, nil
 }

@@ -50,9 +50,9 @@ type loaded struct {
 // fetched is tried again more and more rarely. The problem is that of the
 // newest.
 func (k *Keeper) find(ctx context.Context) (problem error) {
-	ctx, cancel := context.WithTimeout(ctx, listLimit)
+	limited, cancel := context.WithTimeout(ctx, listLimit)
 	defer cancel()
-	published, err := k.o.Source.Published(ctx)
+	published, err := k.o.Source.Published(limited)
 	if err != nil {
 		return fmt.Errorf("find out what is published: %w", err)
 	}
@@ -67,7 +67,7 @@ func (k *Keeper) find(ctx context.Context) (problem error) {
 		case before != nil && before.tag == p.Tag && (before.refused || !before.patience.over()):
 			problem = errors.Join(problem, before.err)
 		default:
-			k.fetch(p)
+			k.fetch(ctx, p)
 			if before != nil { // until it is known to have gone better
 				problem = errors.Join(problem, before.err)
 			}
@@ -81,20 +81,20 @@ func (k *Keeper) find(ctx context.Context) (problem error) {
 func (k *Keeper) atHand() int64 {
 	at := k.generation()
 	if k.candidate != nil {
-		at = max(at, k.candidate.snapshot.header.Generation)
+		at = max(at, k.candidate.header.Generation)
 	}
 	return at
 }
 
 // fetch begins to load a snapshot beside everything else, unless one is being
 // loaded.
-func (k *Keeper) fetch(p Published) {
+func (k *Keeper) fetch(ctx context.Context, p Published) {
 	if k.fetching {
 		return
 	}
 	k.fetching = true
 	go func() {
-		s, err := k.load(k.life, p)
+		s, err := k.load(ctx, p)
 		k.loaded <- loaded{p, s, err} // has room for it
 	}()
 }
@@ -144,7 +144,7 @@ func (k *Keeper) take(l loaded) {
 		_ = k.setBack(l.of, l.err) // the next look finds it
 	case l.of.Generation > k.atHand():
 		delete(k.setbacks, l.of.Generation)
-		k.candidate = &standing{snapshot: l.snapshot, watch: &watch{position: l.snapshot.header.Position}}
+		k.candidate = l.snapshot
 		k.patience = patience{}
 	}
 }

@@ -2,6 +2,7 @@ package bloom
 
 import (
 	"sync/atomic"
+	"time"
 
 	"github.com/sendgate/sendgate"
 )
@@ -23,6 +24,7 @@ type standing struct {
 	covered bool
 	epoch   int64
 	watch   *watch
+	since   time.Time // when it was taken into use
 }
 
 // NewLive makes a Live without a snapshot, beside the overlay that has what
@@ -61,6 +63,17 @@ func (l *Live) Snapshot() *Snapshot {
 		return s.snapshot
 	}
 	return nil
+}
+
+// Age is how long ago the snapshot in use was built, by the builder's clock, and
+// not less than it has been in use: that clock may be ahead. It is 0 if there is
+// none.
+func (l *Live) Age(now time.Time) time.Duration {
+	s := l.standing.Load()
+	if s == nil {
+		return 0
+	}
+	return max(now.Sub(s.snapshot.header.BuiltAt), now.Sub(s.since))
 }
 
 // Current tells whether there is a snapshot, and the overlay knows of every

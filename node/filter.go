@@ -3,7 +3,6 @@ package node
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/sendgate/sendgate/api"
@@ -31,10 +30,6 @@ type filtering struct {
 	live    *bloom.Live
 	keeper  *bloom.Keeper
 	sampler *bloom.Sampler
-
-	mu    sync.Mutex
-	seen  *bloom.Snapshot // when it was last asked for
-	since time.Time       // when that one was first seen
 }
 
 func (n *Node) newFiltering(space *keyspace.Space) *filtering {
@@ -69,7 +64,7 @@ func (n *Node) measureFilter(f *filtering) {
 	n.metrics.Gauge("sendgate_filter_generation", "Generation of the filter in use; 0 if there is none.",
 		of(func(s *bloom.Snapshot) float64 { return float64(s.Header().Generation) }))
 	n.metrics.Gauge("sendgate_filter_age_seconds", "How long ago the filter in use was built; 0 if there is none.",
-		of(func(*bloom.Snapshot) float64 { return f.age(n.o.Now()).Seconds() }))
+		func() float64 { return f.live.Age(n.o.Now()).Seconds() })
 	n.metrics.Gauge("sendgate_filter_bytes", "Size of the filter in use.",
 		of(func(s *bloom.Snapshot) float64 { return float64(s.Size()) }))
 	n.metrics.LabelledGauge("sendgate_filter_keys", "Keys in the filter in use.", "kind", "opt_out",
@@ -87,28 +82,12 @@ func (n *Node) measureFilter(f *filtering) {
 		})
 }
 
-// age is how long ago the filter in use was built, by the builder's clock, and
-// not less than it has been in use: that clock may be ahead. It is 0 if there is
-// none.
-func (f *filtering) age(now time.Time) time.Duration {
-	s := f.live.Snapshot()
-	if s == nil {
-		return 0
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.seen != s {
-		f.seen, f.since = s, now
-	}
-	return max(now.Sub(s.Header().BuiltAt), now.Sub(f.since))
-}
-
 // filterPart says how the filter is doing. Whatever is wrong with it makes checks
 // slower, never wrong.
 func (n *Node) filterPart() api.Part {
 	part := api.Part{Name: "filter", State: api.PartOK}
 	status, snapshot := n.filter.keeper.Status(), n.filter.live.Snapshot()
-	old := n.filter.age(n.o.Now())
+	old := n.filter.live.Age(n.o.Now())
 	switch {
 	case !status.Settled && (n.overlay.WasLive() || n.starting()):
 		part.State, part.Detail = api.PartMissing, "what is published has not been looked at yet"

@@ -1,12 +1,10 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
 	"path/filepath"
-	"sync"
 	"testing"
 	"time"
 
@@ -147,27 +145,9 @@ func hasAll(t *testing.T, file string, records ...*prefs.Record) *bloom.Header {
 	return s.Header()
 }
 
-// output is what the program has written, while it may go on.
-type output struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buf.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buf.String()
-}
-
 // runs runs the program to its end.
 func runs(ctx context.Context, args ...string) (out, log string, err error) {
-	var o, l output
+	var o, l redistest.Output
 	err = run(ctx, args, cli.Streams{Out: &o, Err: &l})
 	return o.String(), l.String(), err
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"io"
@@ -10,10 +9,11 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/sendgate/sendgate/internal/redistest"
 )
 
 // asGate in the environment makes the test binary run as the program.
@@ -33,25 +33,7 @@ type process struct {
 	cmd    *exec.Cmd
 	url    string
 	stdout *bufio.Reader
-	stderr output
-}
-
-// output is what a process writes, to be looked at while it does.
-type output struct {
-	mu  sync.Mutex
-	all bytes.Buffer
-}
-
-func (o *output) Write(data []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.all.Write(data)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.all.String()
+	stderr redistest.Output
 }
 
 // gateCommand is the program with arguments, not started.

@@ -2,7 +2,6 @@ package programs
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -13,10 +12,11 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/sendgate/sendgate/internal/redistest"
 )
 
 const (
@@ -46,7 +46,7 @@ type Process struct {
 	t      testing.TB
 	name   string
 	cmd    *exec.Cmd
-	stderr lockedBuffer
+	stderr redistest.Output
 	ended  chan struct{} // closed once it is gone
 	err    error         // how it ended; to be read afterwards
 }
@@ -160,21 +160,4 @@ func lastLines(text string, n int) string {
 		lines = append([]string{fmt.Sprintf("… %d lines …", left)}, lines[left:]...)
 	}
 	return strings.Join(lines, "\n")
-}
-
-type lockedBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
 }

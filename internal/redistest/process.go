@@ -1,10 +1,8 @@
 package redistest
 
 import (
-	"bytes"
 	"os/exec"
 	"runtime"
-	"sync"
 )
 
 // process is a child that cannot outlive this one.
@@ -12,7 +10,7 @@ type process struct {
 	pid   int
 	ended chan struct{} // closed once it is gone
 	cmd   *exec.Cmd
-	out   lockedBuffer
+	out   Output
 }
 
 // startProcess starts a child. The kernel ends it when the thread that started
@@ -47,20 +45,3 @@ func (p *process) kill() {
 
 // output is what the child has printed so far.
 func (p *process) output() string { return p.out.String() }
-
-type lockedBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
-}
