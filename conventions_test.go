@@ -38,6 +38,7 @@ var mayImport = map[string][]string{
 	"prefs/boltstore":   {".", "prefs"},
 	"prefs/dynamostore": {".", "prefs"},
 	"prefs/rediscache":  {".", "keyspace", "prefs"},
+	"prefs/redisshares": {"keyspace", "prefs"},
 	"api":               {".", "quiet", "prefs"},
 }
 

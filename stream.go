@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Offset is the id of an entry of a change stream, as Redis gives it: rising
@@ -30,6 +31,10 @@ func (o Offset) String() string {
 	return strconv.FormatUint(o.Millis, 10) + "-" + strconv.FormatUint(o.Seq, 10)
 }
 
+// Time is what the Redis' clock said when the entry was made, to the
+// millisecond.
+func (o Offset) Time() time.Time { return time.UnixMilli(int64(o.Millis)) }
+
 // After tells whether o stands later in a stream than p.
 func (o Offset) After(p Offset) bool {
 	return cmp.Or(cmp.Compare(o.Millis, p.Millis), cmp.Compare(o.Seq, p.Seq)) > 0
@@ -42,6 +47,16 @@ func (o Offset) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
 func (o *Offset) UnmarshalText(text []byte) (err error) {
 	*o, err = ParseOffset(string(text))
 	return err
+}
+
+// Announcement is a user's state as the store had it: what every gate is told,
+// and what the record cache holds from then on.
+type Announcement struct {
+	Consent Consent
+	Record  []byte // the encoded preferences that the consent is from
+	// ReadAt is what the clock of the user's Redis said before they were read
+	// from the store, or were written there.
+	ReadAt time.Time
 }
 
 // Place is where a change stands: in which partition's stream, after which

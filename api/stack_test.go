@@ -129,8 +129,10 @@ func newStackOn(t testing.TB, client redis.UniversalClient) *stack {
 	})
 	t.Cleanup(reader.Close)
 	now := func() time.Time { return *st.clock.Load() }
+	carrier := prefs.NewCarrier(st.store, feed.NewPublisher(client, space, sendgate.SystemClock))
+	t.Cleanup(carrier.Close)
 	service := prefs.NewService(prefs.ServiceOptions{
-		Store: st.store, Carrier: prefs.NewCarrier(st.store, feed.NewPublisher(client, space)), Overlay: overlay,
+		Store: st.store, Carrier: carrier, Overlay: overlay,
 		Catalog: func() *sendgate.Catalog { return catalog }, Log: slog.New(slog.DiscardHandler), Now: now,
 	})
 	st.server = New(Options{

@@ -102,6 +102,23 @@ func (o *Overlay) ApplySince(c sendgate.Consent, epoch int64) {
 	o.put(known{consent: c, epoch: epoch})
 }
 
+// Known tells up to which revision a user's state has been learned since the
+// last gap, -1 if none was, and whether it is from the change stream.
+func (o *Overlay) Known(user sendgate.UserID) (revision int64, announced bool) {
+	epoch, s := o.epoch.Load(), o.shard(user)
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	element, ok := s.entries[user]
+	if !ok {
+		return -1, false
+	}
+	k := element.Value.(known)
+	if k.epoch < epoch {
+		return -1, false
+	}
+	return k.consent.Revision, k.at != (sendgate.Place{})
+}
+
 // replayed takes a consent that a stream holds, in the course of a replay from
 // an older position to its end. Before that end it is a hint, since a newer one
 // of the same user may follow; confirm makes it exact.

@@ -43,7 +43,7 @@ type desk struct {
 
 func newDesk(t *testing.T, client redis.UniversalClient) *desk {
 	s := newSpace(t)
-	return &desk{t, client, s, feed.NewPublisher(client, s)}
+	return &desk{t, client, s, feed.NewPublisher(client, s, sendgate.SystemClock)}
 }
 
 // of is a desk for another number of partitions.
@@ -53,7 +53,7 @@ func (d *desk) of(partitions int) *desk {
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	return &desk{d.t, d.client, s, feed.NewPublisher(d.client, s)}
+	return &desk{d.t, d.client, s, feed.NewPublisher(d.client, s, sendgate.SystemClock)}
 }
 
 func consentOf(user string, revision int64) sendgate.Consent {
@@ -63,13 +63,18 @@ func consentOf(user string, revision int64) sendgate.Consent {
 	}
 }
 
+// tell announces one state.
+func (d *desk) tell(c sendgate.Consent, readAt time.Time) error {
+	return d.Announce(d.t.Context(), []sendgate.Announcement{{Consent: c, Record: []byte("body"), ReadAt: readAt}})[0]
+}
+
 func (d *desk) announce(user string, revision int64) {
 	d.t.Helper()
 	readAt, err := d.Clock(d.t.Context(), sendgate.UserID(user))
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	if err := d.Announce(d.t.Context(), consentOf(user, revision), []byte("body"), readAt); err != nil {
+	if err := d.tell(consentOf(user, revision), readAt); err != nil {
 		d.t.Fatalf("%s at %d: %v", user, revision, err)
 	}
 }
@@ -188,12 +193,12 @@ func TestAStaleReadingIsRefused(t *testing.T) {
 			t.Errorf("Redis on this machine says %v", now)
 		}
 		for _, off := range []time.Duration{-time.Hour, -11 * time.Second, 11 * time.Second, time.Hour, -time.Duration(now.UnixNano())} {
-			if err := d.Announce(t.Context(), consentOf("u", 2), []byte("body"), now.Add(off)); !errors.Is(err, feed.ErrStale) {
+			if err := d.tell(consentOf("u", 2), now.Add(off)); !errors.Is(err, feed.ErrStale) {
 				t.Errorf("read %v ago: %v", -off, err)
 			}
 		}
 		d.holds("u", "R1 body", 1)
-		if err := d.Announce(t.Context(), consentOf("u", 2), []byte("body"), now.Add(-5*time.Second)); err != nil {
+		if err := d.tell(consentOf("u", 2), now.Add(-5*time.Second)); err != nil {
 			t.Error(err)
 		}
 		d.holds("u", "R2 body", 2)
@@ -222,7 +227,7 @@ func TestTheStreamIsBounded(t *testing.T) {
 func TestWhatCannotBeAnnounced(t *testing.T) {
 	d := newDesk(t, redistest.Embedded(t))
 	for _, c := range []sendgate.Consent{{User: "u"}, {User: "a\xff", Revision: 1}} {
-		if err := d.Announce(t.Context(), c, nil, time.Now()); err == nil {
+		if err := d.tell(c, time.Now()); err == nil {
 			t.Errorf("%+v was announced", c)
 		}
 	}
@@ -233,7 +238,7 @@ func TestWhatCannotBeAnnounced(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := d.Announce(t.Context(), consentOf("u", 1), nil, now); err == nil || !strings.Contains(err.Error(), "WRONGTYPE") {
+	if err := d.tell(consentOf("u", 1), now); err == nil || !strings.Contains(err.Error(), "WRONGTYPE") {
 		t.Errorf("to no stream: %v", err)
 	}
 }

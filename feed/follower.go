@@ -69,7 +69,7 @@ type FollowerOptions struct {
 	// announced. It must not block: no change is taken meanwhile.
 	Snapshot func(generation int64)
 	Log      *slog.Logger
-	Lag      func(time.Duration) // told how long each change took to get here
+	Lag      func(time.Duration) // told how long each change took to get here from when it was announced
 	Now      func() time.Time
 }
 
@@ -176,12 +176,12 @@ func (f *Follower) take(partition int, e entry) {
 	if isMark(e.text) {
 		return
 	}
-	consent, announced, err := decode(e.text)
+	consent, err := decode(e.text)
 	if err != nil {
 		f.log.Error("a message is not understood", "entry", e.at.String(), "partition", partition, "error", err)
 		f.sink.Gap()
 		return
 	}
 	f.sink.Apply(consent, sendgate.Place{Partition: partition, Offset: e.at})
-	f.lag(max(0, f.now().Sub(announced)))
+	f.lag(max(0, f.now().Sub(e.at.Time())))
 }

@@ -5,25 +5,23 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	jsonv2 "github.com/go-json-experiment/json"
 
 	"github.com/sendgate/sendgate"
 )
 
-// message is a user's consent as it travels, and when it was announced.
+// message is a user's consent as it travels.
 type message struct {
 	User     sendgate.UserID            `json:"u"`
 	Revision int64                      `json:"r"`
 	Global   bool                       `json:"g,omitzero"`
 	Hard     bool                       `json:"h,omitzero"`
 	Settings map[string]map[string]bool `json:"s,omitzero"` // by topic and channel
-	At       int64                      `json:"t"`          // Unix milliseconds, by the Redis that the change was read against
 }
 
-func encode(c sendgate.Consent, at time.Time) (string, error) {
-	m := message{User: c.User, Revision: c.Revision, Global: c.Global, Hard: c.Hard, At: at.UnixMilli()}
+func encode(c sendgate.Consent) (string, error) {
+	m := message{User: c.User, Revision: c.Revision, Global: c.Global, Hard: c.Hard}
 	for s, on := range c.Settings {
 		if m.Settings == nil {
 			m.Settings = map[string]map[string]bool{}
@@ -40,13 +38,13 @@ func encode(c sendgate.Consent, at time.Time) (string, error) {
 	return string(data), err
 }
 
-func decode(text string) (c sendgate.Consent, at time.Time, err error) {
+func decode(text string) (c sendgate.Consent, err error) {
 	var m message
 	if err := jsonv2.Unmarshal([]byte(text), &m); err != nil {
-		return c, at, err
+		return c, err
 	}
 	if err := m.validate(); err != nil {
-		return c, at, err
+		return c, err
 	}
 	c = sendgate.Consent{User: m.User, Revision: m.Revision, Global: m.Global, Hard: m.Hard}
 	for topic, channels := range m.Settings {
@@ -57,7 +55,7 @@ func decode(text string) (c sendgate.Consent, at time.Time, err error) {
 			c.Settings[sendgate.Setting{Topic: topic, Channel: channel}] = on
 		}
 	}
-	return c, time.UnixMilli(m.At), nil
+	return c, nil
 }
 
 // validate refuses what nobody may announce: what is sent is what is

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"strings"
 	"testing"
-	"time"
 
 	"pgregory.net/rapid"
 
@@ -36,16 +35,16 @@ func aConsent() *rapid.Generator[sendgate.Consent] {
 
 func TestAMessageComesBackAsItWas(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		c, at := aConsent().Draw(t, "consent"), time.UnixMilli(rapid.Int64Range(0, 1<<42).Draw(t, "at"))
-		text, err := encode(c, at)
+		c := aConsent().Draw(t, "consent")
+		text, err := encode(c)
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, gotAt, err := decode(text)
-		if err != nil || !same(got, c) || !gotAt.Equal(at) {
-			t.Fatalf("%s: %+v at %v, %v; want %+v at %v", text, got, gotAt, err, c, at)
+		got, err := decode(text)
+		if err != nil || !same(got, c) {
+			t.Fatalf("%s: %+v, %v; want %+v", text, got, err, c)
 		}
-		if again, err := encode(got, gotAt); err != nil || again != text {
+		if again, err := encode(got); err != nil || again != text {
 			t.Fatalf("%s, and then %s", text, again)
 		}
 	})
@@ -58,7 +57,7 @@ func TestWhatNobodyUnderstandsIsNotSent(t *testing.T) {
 		{User: sendgate.UserID(strings.Repeat("x", 257)), Revision: 1},
 		{User: "u", Revision: 1, Settings: sendgate.Settings{{Topic: "\xff", Channel: "push"}: true}},
 	} {
-		if text, err := encode(c, time.Unix(0, 0)); err == nil {
+		if text, err := encode(c); err == nil {
 			t.Errorf("%+v is sent as %s", c, text)
 		}
 	}
@@ -66,37 +65,37 @@ func TestWhatNobodyUnderstandsIsNotSent(t *testing.T) {
 
 func TestDecodeIsStrict(t *testing.T) {
 	for _, text := range []string{
-		"", "null", "{}", "[]", `{"u":"a"}`, `{"r":1}`, `{"u":"a","r":0,"t":1}`, `{"u":"a","r":-1}`, `{"u":"","r":1}`,
+		"", "null", "{}", "[]", `{"u":"a"}`, `{"r":1}`, `{"u":"a","r":0}`, `{"u":"a","r":-1}`, `{"u":"","r":1}`,
 		`{"u":"a","r":1}x`, `{"u":"a","u":"b","r":1}`, "{\"u\":\"a\xff\",\"r\":1}", `{"u":"\ud800","r":1}`, `{"U":"a","R":1}`,
 		`{"u":"a","r":1.5}`, `{"u":"a","r":1,"s":{"t":{"c":1}}}`, `{"u":"a\u0000","r":1}`, `{"u":"a","r":1,"s":{"t":{"c":true,"c":false}}}`,
 	} {
-		if c, _, err := decode(text); err == nil {
+		if c, err := decode(text); err == nil {
 			t.Errorf("%s is taken for %+v", text, c)
 		}
 	}
-	// A later version may say more.
-	if c, _, err := decode(`{"u":"a","r":1,"t":1,"new":{"x":[1]}}`); err != nil || c.Revision != 1 {
+	// Another version may say more.
+	if c, err := decode(`{"u":"a","r":1,"new":{"x":[1]}}`); err != nil || c.Revision != 1 {
 		t.Errorf("%+v, %v", c, err)
 	}
 }
 
 func FuzzDecode(f *testing.F) {
-	for _, seed := range []string{`{"u":"a","r":1,"g":true,"s":{"t":{"c":false}},"t":5}`, `{"u":"a","r":1`, "", `{"u":"\ud83d\ude42","r":9223372036854775807,"t":-1}`} {
+	for _, seed := range []string{`{"u":"a","r":1,"g":true,"s":{"t":{"c":false}}}`, `{"u":"a","r":1`, "", `{"u":"\ud83d\ude42","r":9223372036854775807}`} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		c, at, err := decode(text)
+		c, err := decode(text)
 		if err != nil {
 			return
 		}
 		if c.User.Validate("u") != nil || c.Revision < 1 {
 			t.Fatalf("%q is taken for %+v", text, c)
 		}
-		again, err := encode(c, at)
+		again, err := encode(c)
 		if err != nil {
 			t.Fatalf("%+v came, and cannot be sent: %v", c, err)
 		}
-		if same2, _, err := decode(again); err != nil || !same(same2, c) {
+		if same2, err := decode(again); err != nil || !same(same2, c) {
 			t.Fatalf("%q: %+v, and then %+v, %v", text, c, same2, err)
 		}
 	})
@@ -163,7 +162,7 @@ func TestNoMessageIsAMark(t *testing.T) {
 		}
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		text, err := encode(aConsent().Draw(t, "consent"), time.UnixMilli(0))
+		text, err := encode(aConsent().Draw(t, "consent"))
 		if err != nil || isMark(text) || text[0] != '{' {
 			t.Fatalf("%s, %v", text, err)
 		}

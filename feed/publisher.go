@@ -25,15 +25,12 @@ const (
 var (
 	//go:embed announce.lua
 	announceSource string
-	//go:embed clock.lua
-	clockSource string
 	//go:embed mark.lua
 	markSource string
 	//go:embed position.lua
 	positionSource string
 
 	announceScript = redis.NewScript(announceSource)
-	clockScript    = redis.NewScript(clockSource)
 	markScript     = redis.NewScript(markSource)
 )
 
@@ -43,38 +40,73 @@ var ErrStale = errors.New("the record was read from the store too long ago to be
 
 // Publisher announces changes, and filters that were published. It implements
 // prefs.Announcer and is safe for concurrent use.
-type Publisher struct{ streams streams }
-
-// NewPublisher makes a Publisher.
-func NewPublisher(client redis.UniversalClient, space *keyspace.Space) *Publisher {
-	return &Publisher{streams{client, space}}
+type Publisher struct {
+	streams streams
+	clocks  clocks
 }
 
-// Clock reads the clock of the Redis that holds a user's partition.
+// NewPublisher makes a Publisher. now is this machine's clock, by which the
+// age of what Redis' clock said is told.
+func NewPublisher(client redis.UniversalClient, space *keyspace.Space, now func() time.Time) *Publisher {
+	return &Publisher{streams: streams{client, space}, clocks: newClocks(client, space, now)}
+}
+
+// Clock tells what the clock of the Redis that holds a user's partition said,
+// a second ago at the most.
 func (p *Publisher) Clock(ctx context.Context, user sendgate.UserID) (time.Time, error) {
-	space := p.streams.space
-	micros, err := clockScript.Run(ctx, p.streams.client, []string{space.Stream(space.Partition(user))}).Int64()
-	return time.UnixMicro(micros), err
+	return p.clocks.read(ctx, p.streams.space.Partition(user))
 }
 
-// Announce announces a user's consent and puts the encoded preferences that it
-// is from into the cache. A state that is older than the cached one is left
-// alone, which is no error. ErrStale is returned for one that was read too
-// long ago.
-func (p *Publisher) Announce(ctx context.Context, c sendgate.Consent, body []byte, readAt time.Time) error {
-	text, err := encode(c, readAt)
+// Announce announces many users' states, each by one script, all in one round
+// trip, and puts their records into the cache. It returns their errors in
+// order. A state that is older than the cached one is left alone, which is no
+// error; ErrStale is that of one that was read too long ago.
+func (p *Publisher) Announce(ctx context.Context, states []sendgate.Announcement) []error {
+	pipe := p.streams.client.Pipeline()
+	errs, replies, calls := make([]error, len(states)), make([]*redis.Cmd, len(states)), make([]announceCall, len(states))
+	for i, a := range states {
+		if calls[i], errs[i] = p.announceCall(a); errs[i] == nil {
+			replies[i] = pipe.EvalSha(ctx, announceScript.Hash(), calls[i].keys, calls[i].args...)
+		}
+	}
+	_, _ = pipe.Exec(ctx) // every reply has its own error
+	for i, reply := range replies {
+		if reply == nil {
+			continue
+		}
+		if redis.HasErrorPrefix(reply.Err(), "NOSCRIPT") {
+			reply = announceScript.Run(ctx, p.streams.client, calls[i].keys, calls[i].args...)
+		}
+		done, err := reply.Text()
+		if err == nil && done == "stale" {
+			err = ErrStale
+			p.clocks.forget(p.streams.space.Partition(states[i].Consent.User))
+		}
+		errs[i] = err
+	}
+	return errs
+}
+
+// announceCall is one call of the script.
+type announceCall struct {
+	keys []string
+	args []any
+}
+
+func (p *Publisher) announceCall(a sendgate.Announcement) (c announceCall, err error) {
+	text, err := encode(a.Consent)
 	if err != nil {
-		return err
+		return c, err
 	}
-	space := p.streams.space
-	partition := space.Partition(c.User)
-	done, err := announceScript.Run(ctx, p.streams.client, []string{space.Record(c.User), space.Stream(partition)},
-		c.Revision, keyspace.RecordValue(c.Revision, body), keyspace.RecordTTL().Milliseconds(), text, maxStreamLength,
-		space.Channel(), partition, readAt.UnixMicro(), maxReadAge.Microseconds()).Text()
-	if err == nil && done == "stale" {
-		err = ErrStale
-	}
-	return err
+	space, user := p.streams.space, a.Consent.User
+	partition := space.Partition(user)
+	return announceCall{
+		keys: []string{space.Record(user), space.Stream(partition)},
+		args: []any{
+			a.Consent.Revision, keyspace.RecordValue(a.Consent.Revision, a.Record), keyspace.RecordTTL().Milliseconds(), text, maxStreamLength,
+			space.Channel(), partition, a.ReadAt.UnixMicro(), maxReadAge.Microseconds(),
+		},
+	}, nil
 }
 
 // AnnounceSnapshot tells every gate that listens now that a filter of a

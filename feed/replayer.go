@@ -105,7 +105,7 @@ func (r *replay) applyPage(partition int, page []entry) error {
 		if isMark(e.text) {
 			continue
 		}
-		consent, _, err := decode(e.text)
+		consent, err := decode(e.text)
 		if err != nil {
 			return fmt.Errorf("the message of entry %s in partition %d is not understood: %w", e.at, partition, err)
 		}

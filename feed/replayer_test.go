@@ -136,14 +136,14 @@ var losses = map[string]func(d *desk, mark string){
 	},
 	"a change there": func(d *desk, mark string) {
 		d.run("DEL", d.stream("u"))
-		d.run("XADD", d.stream("u"), mark, "m", `{"u":"u","r":1,"t":1}`, "p", "0-0")
+		d.run("XADD", d.stream("u"), mark, "m", `{"u":"u","r":1}`, "p", "0-0")
 	},
 	"the mark taken out":       func(d *desk, mark string) { d.run("XDEL", d.stream("u"), mark) },
 	"a hole after the mark":    func(d *desk, _ string) { d.run("XDEL", d.stream("u"), d.lastOf("u", 3)) },
 	"a hole between changes":   func(d *desk, _ string) { d.run("XDEL", d.stream("u"), d.lastOf("u", 2)) },
 	"an entry of another kind": func(d *desk, _ string) { d.run("XADD", d.stream("u"), "*", "x", "y") },
 	"an entry that follows nothing": func(d *desk, _ string) {
-		d.run("XADD", d.stream("u"), "*", "m", `{"u":"u","r":1,"t":1}`, "p", "0-0")
+		d.run("XADD", d.stream("u"), "*", "m", `{"u":"u","r":1}`, "p", "0-0")
 	},
 	"a mark that does not follow": func(d *desk, mark string) { d.run("XADD", d.stream("u"), "*", "m", "#another", "p", mark) },
 }

@@ -9,6 +9,7 @@
 //	ns:{17}:cap:USER…                 the logs of frequency caps
 //	ns:{17}:changes                   the stream of changes of partition 17
 //	ns:changes                        the channel on which changes are announced
+//	ns:sweepers                       the gates that sweep, when each last said so
 package keyspace
 
 import (
@@ -98,3 +99,7 @@ func (s *Space) Stream(partition int) string { return s.prefixes[partition] + "c
 // Channel is the channel on which the changes of every partition are
 // announced.
 func (s *Space) Channel() string { return s.namespace + ":changes" }
+
+// Sweepers is the key of the set of gates that sweep what is pending. It belongs
+// to no partition.
+func (s *Space) Sweepers() string { return s.namespace + ":sweepers" }

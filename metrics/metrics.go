@@ -27,6 +27,7 @@ type Metrics struct {
 	cache       *prometheus.CounterVec
 	propagation prometheus.Histogram
 	pendingAge  prometheus.Gauge
+	pending     prometheus.Gauge
 	breakers    *prometheus.GaugeVec
 	reloads     *prometheus.CounterVec
 	requests    *prometheus.HistogramVec
@@ -72,6 +73,10 @@ func New() *Metrics {
 		pendingAge: f.NewGauge(prometheus.GaugeOpts{
 			Name: "sendgate_pending_oldest_seconds",
 			Help: "How long the oldest pending change has been so, as of the last sweep. Changes stay pending for 30 s at the least.",
+		}),
+		pending: f.NewGauge(prometheus.GaugeOpts{
+			Name: "sendgate_pending_records",
+			Help: "Users who have pending changes, as of the last sweep.",
 		}),
 		breakers: f.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "sendgate_breaker_open",
@@ -153,8 +158,12 @@ func (m *Metrics) CacheLooked(outcome string) { m.cache.WithLabelValues(outcome)
 // Propagated records how long a change took to get here.
 func (m *Metrics) Propagated(lag time.Duration) { m.propagation.Observe(lag.Seconds()) }
 
-// PendingOldest records how long the oldest pending change has been so.
-func (m *Metrics) PendingOldest(age time.Duration) { m.pendingAge.Set(age.Seconds()) }
+// Pending records how long the oldest pending change has been so, and of how
+// many users there are any.
+func (m *Metrics) Pending(oldest time.Duration, users int) {
+	m.pendingAge.Set(oldest.Seconds())
+	m.pending.Set(float64(users))
+}
 
 // BreakerChanged records that a dependency's breaker opened or closed.
 func (m *Metrics) BreakerChanged(dependency string, open bool) {

@@ -64,7 +64,7 @@ func newBuilder(t testing.TB, client redis.UniversalClient, store prefs.Scanner,
 		t.Fatal(err)
 	}
 	return rebuild.New(rebuild.Options{
-		Store: store, Streams: feed.NewPublisher(client, space), Archive: p, Namespace: "t",
+		Store: store, Streams: feed.NewPublisher(client, space, sendgate.SystemClock), Archive: p, Namespace: "t",
 		Catalog: func() (*sendgate.Catalog, error) { return catalogfile.Sample(), nil },
 		Memory:  1 << 20, MaxFalsePositive: 0.001, AimFalsePositive: 1e-9, Segments: 4, Keep: 3, Progress: silent{}, Now: time.Now,
 	})

@@ -205,7 +205,7 @@ func otherNamespace(t *testing.T, client redis.UniversalClient, store prefs.Stor
 		t.Fatal(err)
 	}
 	generation := once(t, rebuild.New(rebuild.Options{
-		Store: store, Streams: feed.NewPublisher(client, space), Archive: p, Namespace: "other",
+		Store: store, Streams: feed.NewPublisher(client, space, sendgate.SystemClock), Archive: p, Namespace: "other",
 		Catalog: func() (*sendgate.Catalog, error) { return catalogfile.Sample(), nil },
 		Memory:  1 << 20, MaxFalsePositive: 0.001, AimFalsePositive: 1e-9, Segments: 1, Keep: 3, Progress: silent{}, Now: time.Now,
 	}))

@@ -48,12 +48,12 @@ func TestAGateThatStartsAtAHole(t *testing.T) {
 	old := startGate(t, client, store, nil).follows()
 	old.set("in", "promotions", false)
 	old.set(gone, "promotions", true)
-	streams := feed.NewPublisher(client, space)
+	streams := feed.NewPublisher(client, space, sendgate.SystemClock)
 	for _, mate := range mates { // more than are read at once
 		user := sendgate.UserID(mate)
 		readAt, err := streams.Clock(t.Context(), user)
 		if err == nil {
-			err = streams.Announce(t.Context(), sendgate.Consent{User: user, Revision: 1}, []byte("body"), readAt)
+			err = streams.Announce(t.Context(), []sendgate.Announcement{{Consent: sendgate.Consent{User: user, Revision: 1}, Record: []byte("body"), ReadAt: readAt}})[0]
 		}
 		if err != nil {
 			t.Fatal(err)

@@ -22,6 +22,7 @@ import (
 	"github.com/sendgate/sendgate/metrics"
 	"github.com/sendgate/sendgate/prefs"
 	"github.com/sendgate/sendgate/prefs/rediscache"
+	"github.com/sendgate/sendgate/prefs/redisshares"
 	"github.com/sendgate/sendgate/redisconn"
 )
 
@@ -66,6 +67,7 @@ type Node struct {
 	filter   *filtering // nil if there is none
 	eviction *eviction  // nil if nothing is evicted
 	reader   *prefs.Reader
+	carrier  *prefs.Carrier
 	gate     *sendgate.Gate
 	server   *api.Server
 	guards   []*guard.Guard
@@ -123,11 +125,11 @@ func Start(ctx context.Context, o Options) (*Node, error) {
 		Catalog: o.Catalog, Overlay: n.overlay, Filter: filter, Records: n.reader, Caps: freqcap.New(capsRedis, space, capsGuard),
 		Observer: n.metrics, CapsBesideRecords: o.CapsRedis == nil, Now: o.Now,
 	})
-	carrier := prefs.NewCarrier(o.Store, feed.NewPublisher(o.Redis, space))
+	n.carrier = prefs.NewCarrier(o.Store, feed.NewPublisher(o.Redis, space, o.Now))
 	n.server = api.New(api.Options{
 		Gate: n.gate,
 		Preferences: prefs.NewService(prefs.ServiceOptions{
-			Store: o.Store, Carrier: carrier, Overlay: n.overlay, Catalog: n.gate.Catalog, Log: o.Log, Now: o.Now,
+			Store: o.Store, Carrier: n.carrier, Overlay: n.overlay, Catalog: n.gate.Catalog, Log: o.Log, Now: o.Now,
 		}),
 		Ready: n.ready, Linger: o.Linger, Metrics: n.metrics.Handler(), Observe: n.metrics.Requested, Log: o.Log, Now: o.Now,
 	})
@@ -143,7 +145,8 @@ func Start(ctx context.Context, o Options) (*Node, error) {
 		Snapshot: n.snapshotPublished,
 	})
 	sweeper := prefs.NewSweeper(prefs.SweeperOptions{
-		Store: o.Store, Carrier: carrier, Cache: cache, Overlay: n.overlay, Log: o.Log, Now: o.Now, Observe: n.swept,
+		Store: o.Store, Carrier: n.carrier, Cache: cache, Overlay: n.overlay, Shares: redisshares.New(o.Redis, space),
+		Log: o.Log, Now: o.Now, Observe: n.swept,
 	})
 	n.running.Go(func() { follower.Run(background) })
 	n.running.Go(func() { n.probe(background) })
@@ -196,6 +199,7 @@ func (n *Node) Close() {
 	n.stop()
 	n.running.Wait()
 	n.reader.Close()
+	n.carrier.Close()
 }
 
 // Reload reads the catalog again. One with a fault is refused, and the catalog

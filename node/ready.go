@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sendgate/sendgate/api"
+	"github.com/sendgate/sendgate/prefs"
 )
 
 // pendingLimit is how long a change may be pending before readiness says so:
@@ -25,18 +26,18 @@ func (n *Node) starting() bool {
 
 // swept is told what a sweep has found. While what is pending cannot be read,
 // something may be: its age is counted on.
-func (n *Node) swept(oldest time.Duration, err error) {
+func (n *Node) swept(backlog prefs.Backlog, err error) {
 	now := n.o.Now()
 	n.mu.Lock()
 	if err == nil {
-		n.pendingAge, n.sweptAt = oldest, now
+		n.pendingAge, n.sweptAt = backlog.Oldest, now
 	} else if n.sweptAt.IsZero() {
 		n.sweptAt = n.started
 	}
 	n.sweepFault = err
 	age := n.pendingAge + now.Sub(n.sweptAt)
 	n.mu.Unlock()
-	n.metrics.PendingOldest(age)
+	n.metrics.Pending(age, backlog.Records)
 }
 
 // ready says what is missing or degraded. A gate is ready for traffic as soon

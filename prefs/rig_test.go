@@ -20,6 +20,7 @@ import (
 	"github.com/sendgate/sendgate/prefs"
 	"github.com/sendgate/sendgate/prefs/boltstore"
 	"github.com/sendgate/sendgate/prefs/rediscache"
+	"github.com/sendgate/sendgate/prefs/redisshares"
 )
 
 // rig is one gate's preferences on a Redis and a store, which rigs can share.
@@ -37,7 +38,7 @@ type rig struct {
 	mu       sync.Mutex
 	catalog  *sendgate.Catalog
 	now      time.Time
-	oldest   time.Duration
+	backlog  prefs.Backlog
 	outcomes []prefs.CacheOutcome
 }
 
@@ -61,7 +62,8 @@ func newRigOn(t *testing.T, client redis.UniversalClient, store *faultyStore) *r
 	log := slog.New(slog.DiscardHandler)
 	r.cache, r.overlay = rediscache.New(client, space), bloom.NewOverlay(1000)
 	r.overlay.SetLive(true)
-	r.carrier = prefs.NewCarrier(store, feed.NewPublisher(client, space))
+	r.carrier = prefs.NewCarrier(store, feed.NewPublisher(client, space, sendgate.SystemClock))
+	t.Cleanup(r.carrier.Close)
 	r.service = prefs.NewService(prefs.ServiceOptions{
 		Store: store, Carrier: r.carrier, Overlay: r.overlay, Catalog: r.currentCatalog, Log: log, Now: r.clock,
 	})
@@ -77,7 +79,8 @@ func newRigOn(t *testing.T, client redis.UniversalClient, store *faultyStore) *r
 	})
 	t.Cleanup(r.reader.Close)
 	r.sweeper = prefs.NewSweeper(prefs.SweeperOptions{
-		Store: store, Carrier: r.carrier, Cache: r.cache, Overlay: r.overlay, Log: log, Now: r.clock, Observe: func(d time.Duration, _ error) { r.oldest = d },
+		Store: store, Carrier: r.carrier, Cache: r.cache, Overlay: r.overlay, Shares: redisshares.New(client, space), Log: log, Now: r.clock,
+		Observe: func(b prefs.Backlog, _ error) { r.backlog = b },
 	})
 	return r
 }
@@ -172,6 +175,14 @@ func (s *faultyStore) Get(ctx context.Context, user sendgate.UserID) (*prefs.Rec
 		after(ctx, r)
 	}
 	return r, err
+}
+
+func (s *faultyStore) GetMany(ctx context.Context, users []sendgate.UserID) []prefs.Found {
+	found := make([]prefs.Found, len(users))
+	for i, user := range users {
+		found[i].Record, found[i].Err = s.Get(ctx, user)
+	}
+	return found
 }
 
 func (s *faultyStore) Put(ctx context.Context, r *prefs.Record, ifRevision int64) error {

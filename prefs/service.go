@@ -16,15 +16,18 @@ import (
 )
 
 const (
-	writeLimit = 5 * time.Second        // of one edit, until it is durable
-	carryLimit = 250 * time.Millisecond // of carrying a change on within its request
-	logWorkers = 64                     // changes logged at once, to make a record fit
+	writeLimit   = 5 * time.Second        // of one edit, until it is durable
+	requestLimit = 250 * time.Millisecond // of carrying a change on within its request
+	fitWorkers   = 64                     // changes logged at once, to make a record fit
 )
 
 // Overlay is this gate's own knowledge of who changed lately.
 type Overlay interface {
 	// Epoch counts the gaps in what this gate was told.
 	Epoch() int64
+	// Known tells up to which revision a user's state has been learned since
+	// the last gap, -1 if none was, and whether it is from the change stream.
+	Known(user sendgate.UserID) (revision int64, announced bool)
 	// ApplySince takes a consent that was true at some moment since an epoch
 	// was read.
 	ApplySince(c sendgate.Consent, epoch int64)
@@ -165,22 +168,48 @@ func (s *Service) change(ctx context.Context, user sendgate.UserID, ifRevision *
 		return nil, err
 	}
 	epoch := s.overlay.Epoch()
+	clock := s.readClock(ctx, user)
 	r, made, err := s.write(ctx, user, ifRevision, meta, edit)
+	readAt := <-clock
 	if err != nil {
 		return nil, err
 	}
 	// From here on the change is durable: it is obeyed here at once, and a
 	// caller who has gone away stops nothing. Where nothing was changed and
 	// nothing is pending, every gate has been told before.
-	if len(r.Pending) > 0 {
-		s.overlay.ApplySince(sendgate.ConsentOf(user, &r.Preferences), epoch)
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), carryLimit)
+	if len(r.Pending) == 0 {
+		return r, nil
+	}
+	s.overlay.ApplySince(sendgate.ConsentOf(user, &r.Preferences), epoch)
+	err = readAt.err
+	if err == nil {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestLimit)
 		defer cancel()
-		if err := s.carrier.Carry(ctx, user, made); err != nil {
-			s.log.Warn("a change did not get through at once; the sweep will carry it on", "error", err)
-		}
+		err = s.carrier.Carry(ctx, Reading{Record: r, ReadAt: readAt.at, From: made})
+	}
+	if err != nil {
+		s.log.Warn("a change did not get through at once; the sweep will carry it on", "error", err)
 	}
 	return r, nil
+}
+
+// clockRead is what Redis' clock said, or why it did not.
+type clockRead struct {
+	at  time.Time
+	err error
+}
+
+// readClock reads Redis' clock while the store is at work. What is known of the
+// store afterwards was true since.
+func (s *Service) readClock(ctx context.Context, user sendgate.UserID) <-chan clockRead {
+	read := make(chan clockRead, 1)
+	go func() {
+		ctx, cancel := context.WithTimeout(ctx, requestLimit)
+		defer cancel()
+		at, err := s.carrier.Clock(ctx, user)
+		read <- clockRead{at, err}
+	}()
+	return read
 }
 
 // write repeats a conditional write until it is known to have been made, or
@@ -245,7 +274,7 @@ func (s *Service) fit(ctx context.Context, r *Record) error {
 	}
 	earlier := r.Pending[:len(r.Pending)-1]
 	var logging errgroup.Group
-	logging.SetLimit(logWorkers)
+	logging.SetLimit(fitWorkers)
 	for i, c := range earlier {
 		if c.What == nil {
 			continue

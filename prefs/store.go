@@ -20,10 +20,19 @@ type RecordStore interface {
 	// answered before. A user of whom nothing is stored has a record of
 	// revision 0. The caller may change what it gets.
 	Get(ctx context.Context, user sendgate.UserID) (*Record, error)
+	// GetMany reads many records, each as Get does and with an error of its
+	// own, in the order of the users.
+	GetMany(ctx context.Context, users []sendgate.UserID) []Found
 	// Put stores a record if the stored one has the given revision (0 if there
 	// is none), and is ErrConflict otherwise. After any other error it is not
 	// known whether the record was stored.
 	Put(ctx context.Context, record *Record, ifRevision int64) error
+}
+
+// Found is one of many records that were read, or why it could not be.
+type Found struct {
+	Record *Record
+	Err    error
 }
 
 // AuditLog keeps every change that was made.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -16,45 +17,42 @@ import (
 
 const (
 	sweepEvery   = 2 * time.Second
-	sweepLimit   = 2 * time.Second // of carrying one record on
-	sweepWorkers = 16              // records at once
-
-	// graceFor is how long a change is left to the request that made it.
-	graceFor = time.Second
-	// pendingFor is how long a change stays pending at the least, as seen by
-	// the gate that clears it. If Redis loses its last seconds in a failover,
-	// the change is still here to be announced again.
-	pendingFor = 30 * time.Second
+	sweepLimit   = 2 * time.Second // of one lot of records
+	sweepWorkers = 8               // lots at once
+	sweepMost    = 2000            // records of a shard that one sweep carries on; the next one goes on
+	shareLimit   = 250 * time.Millisecond
 )
 
 // Sweeper carries on the changes that were cut off on their way: by a crash, a
 // Redis that was away, a limit that ran out. It also tells its own gate of
-// every pending change, so that the gate obeys what Redis cannot tell it. Any
-// number of gates may sweep the same store.
+// every pending change that the gate has not heard of, so that the gate obeys
+// what Redis cannot tell it. Any number of gates may sweep the same store: each
+// learns of everything, and they share the rest of the work.
 type Sweeper struct {
 	store   Store
 	carrier *Carrier
 	cache   Cache
 	overlay Overlay
+	shares  Shares
 	log     *slog.Logger
 	now     func() time.Time
-	observe func(oldest time.Duration, err error)
+	observe func(Backlog, error)
 
-	mu   sync.Mutex
-	seen map[sendgate.UserID]sighting
+	seen     sightings
+	unlisted error // why the last sweep could not list everything
 }
 
-// sighting is when this sweeper first saw the changes of a record pending, up
-// to a revision. Gates' clocks may be apart, so that no gate goes by the time
-// that another one has put on a change.
-type sighting struct {
-	revision int64
-	at       time.Time
-	// told is the revision that this gate's overlay was told of, and through
-	// the one that was seen to have got through, both while the overlay's epoch
-	// was the one that stands here.
-	told, through int64
-	epoch         int64
+// Shares divides the shards of the pending index among the gates that sweep it.
+type Shares interface {
+	// Take tells which shards are this gate's to sweep for the next seconds. A
+	// shard that two gates take, or none for some seconds, does no harm.
+	Take(ctx context.Context) ([PendingShards]bool, error)
+}
+
+// Backlog is what a sweep found pending.
+type Backlog struct {
+	Records int           // with pending changes
+	Oldest  time.Duration // that a change has been pending, 0 if there is none
 }
 
 // SweeperOptions are what a Sweeper is made of. All are required.
@@ -63,29 +61,29 @@ type SweeperOptions struct {
 	Carrier *Carrier
 	Cache   Cache
 	Overlay Overlay
+	Shares  Shares
 	Log     *slog.Logger
 	Now     func() time.Time
-	// Observe is told by every sweep how long the oldest pending change has
-	// been so, 0 if there is none, or why that could not be found out.
-	Observe func(oldest time.Duration, err error)
+	// Observe is told by every sweep what was pending, or why that could not be
+	// found out.
+	Observe func(Backlog, error)
 }
 
 // NewSweeper makes a Sweeper. Run starts it.
 func NewSweeper(o SweeperOptions) *Sweeper {
 	return &Sweeper{
-		store: o.Store, carrier: o.Carrier, cache: o.Cache, overlay: o.Overlay, log: o.Log, now: o.Now, observe: o.Observe,
-		seen: map[sendgate.UserID]sighting{},
+		store: o.Store, carrier: o.Carrier, cache: o.Cache, overlay: o.Overlay, shares: o.Shares, log: o.Log, now: o.Now, observe: o.Observe,
 	}
 }
 
-// Run sweeps every two seconds until the context ends. known is called once the
-// gate knows every change that was pending when it began.
+// Run sweeps until the context ends, every two seconds; after a sweep that took
+// longer, it rests for as long as that took. known is called once the gate
+// knows every change that was pending when it began.
 func (s *Sweeper) Run(ctx context.Context, known func()) {
-	first := sync.OnceFunc(known)
-	tick := time.NewTicker(sweepEvery)
-	defer tick.Stop()
+	once := sync.OnceFunc(known)
 	for {
-		err := s.sweep(ctx, first)
+		began := s.now()
+		err := s.sweep(ctx, once)
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -94,189 +92,164 @@ func (s *Sweeper) Run(ctx context.Context, known func()) {
 		case err != nil:
 			s.log.Warn("not every pending change could be carried on", "error", err)
 		}
+		took := s.now().Sub(began)
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case <-time.After(max(sweepEvery-took, min(took, maxRest), 0)):
 		}
 	}
 }
+
+// maxRest bounds the rest after a sweep that took long, or during which the
+// clock was set.
+const maxRest = 10 * time.Second
 
 // errNotKnown marks a sweep that did not get to see every pending change.
 var errNotKnown = errors.New("read pending changes")
 
-// Sweep looks at every record with pending changes once. It obeys all of them
-// here first, and calls known then; carries on what was cut off, and clears
-// what has got through for good. A record that was looked at before is left
-// alone until it changes, is due to be cleared, or this gate may have missed
-// something: Redis may have lost it too. One record that cannot be carried on
-// does not keep others from it; the error is one of theirs.
+// Sweep looks at every record with pending changes once. It has this gate learn
+// of all of them first, unless it has heard of them; then it carries on those
+// of this gate's share that were cut off, and clears what has got through for
+// good. What has got through is left alone until it changes, is ripe to be
+// cleared, or this gate may have missed something. One record that cannot be
+// carried on does not keep others from it; the error is one of theirs.
 func (s *Sweeper) Sweep(ctx context.Context) error { return s.sweep(ctx, func() {}) }
 
 func (s *Sweeper) sweep(ctx context.Context, known func()) error {
 	began, epoch := s.now(), s.overlay.Epoch()
-	pending, unlisted := s.list(ctx, began)
-	unlearned := cmp.Or(unlisted, s.forEach(ctx, pending, epoch, s.learn))
-	if unlearned == nil {
+	s.seen.begin(epoch)
+	mine := s.share(ctx)
+	var backlog Backlog
+	var work []sendgate.UserID
+	var unknown error
+	s.unlisted = nil
+	for shard := range PendingShards {
+		pending, err := s.list(ctx, shard)
+		s.unlisted = cmp.Or(s.unlisted, err)
+		unknown = cmp.Or(unknown, err, s.learn(ctx, pending, epoch))
+		backlog.add(pending, began)
+		if mine[shard] {
+			work = append(work, s.unfinished(pending, epoch, began)...)
+		}
+	}
+	if ctx.Err() == nil {
+		s.observe(backlog, s.unlisted)
+	}
+	if unknown == nil {
 		known()
 	}
-	failed := s.forEach(ctx, pending, epoch, func(ctx context.Context, e PendingEntry, epoch int64) error {
-		if age := began.Sub(e.Since); age >= 0 && age < graceFor || s.settled(e, epoch) {
-			return nil
-		}
-		return s.sweepOne(ctx, e.User)
-	})
-	if unlearned != nil {
-		return errors.Join(errNotKnown, unlearned)
+	failed := s.inLots(ctx, work, s.carryOn)
+	if unknown != nil {
+		return errors.Join(errNotKnown, unknown)
 	}
 	return failed
 }
 
-// list lists what is pending, and forgets what is not any more.
-func (s *Sweeper) list(ctx context.Context, now time.Time) (pending []PendingEntry, err error) {
-	var oldest time.Duration
-	users := map[sendgate.UserID]bool{}
-	for shard := range PendingShards {
-		failed := s.store.Pending(ctx, shard, func(e PendingEntry) error {
-			oldest = max(oldest, now.Sub(e.Since))
-			pending, users[e.User] = append(pending, e), true
-			return ctx.Err()
-		})
-		err = cmp.Or(err, failed)
-	}
+// share is what is this gate's to sweep. While that cannot be found out,
+// everything is. A gate that cannot read the store takes no share away from
+// others.
+func (s *Sweeper) share(ctx context.Context) (mine [PendingShards]bool) {
+	ctx, cancel := context.WithTimeout(ctx, shareLimit)
+	defer cancel()
+	err := s.unlisted
 	if err == nil {
-		s.forget(users)
+		mine, err = s.shares.Take(ctx)
 	}
-	if ctx.Err() == nil {
-		s.observe(oldest, err)
+	if err != nil {
+		for shard := range mine {
+			mine[shard] = true
+		}
+	}
+	return mine
+}
+
+// list lists what is pending in a shard, and forgets what is not any more.
+func (s *Sweeper) list(ctx context.Context, shard int) (pending []PendingEntry, err error) {
+	err = s.store.Pending(ctx, shard, func(e PendingEntry) error {
+		pending = append(pending, e)
+		return ctx.Err()
+	})
+	if err == nil {
+		s.seen.keep(shard, pending)
 	}
 	return pending, err
 }
 
-// forEach calls f for every entry, several at a time, and returns one of their
-// errors, once all have been called.
-func (s *Sweeper) forEach(ctx context.Context, pending []PendingEntry, epoch int64, f func(context.Context, PendingEntry, int64) error) error {
-	var workers errgroup.Group
-	workers.SetLimit(sweepWorkers)
+func (b *Backlog) add(pending []PendingEntry, now time.Time) {
+	b.Records += len(pending)
 	for _, e := range pending {
-		workers.Go(func() error {
+		b.Oldest = max(b.Oldest, now.Sub(e.Since))
+	}
+}
+
+// learn has this gate know every one of these changes.
+func (s *Sweeper) learn(ctx context.Context, pending []PendingEntry, epoch int64) error {
+	var unknown []sendgate.UserID
+	for _, e := range pending {
+		if !s.knows(e, epoch) {
+			unknown = append(unknown, e.User)
+		}
+	}
+	return s.inLots(ctx, unknown, func(ctx context.Context, users []sendgate.UserID) (failed error) {
+		for i, found := range s.store.GetMany(ctx, users) {
+			if found.Err != nil {
+				failed = cmp.Or(failed, found.Err)
+				continue
+			}
+			s.overlay.ApplySince(sendgate.ConsentOf(users[i], &found.Record.Preferences), epoch)
+			s.seen.noteTold(users[i], found.Record.Revision, epoch)
+		}
+		return failed
+	})
+}
+
+// knows tells whether this gate knows a pending change, and notes what it has
+// heard.
+func (s *Sweeper) knows(e PendingEntry, epoch int64) bool {
+	if e.Revision == 0 {
+		return false
+	}
+	seen := s.seen.of(e.User)
+	if seen.through >= e.Revision {
+		return true
+	}
+	revision, announced := s.overlay.Known(e.User)
+	if announced && revision >= e.Revision {
+		s.seen.noteThrough(e.User, revision, epoch, s.now())
+	}
+	return max(seen.told, revision) >= e.Revision
+}
+
+// unfinished are those records of a shard that there is something to do about.
+// If there are too many for one sweep, it is the turn of any of them, so that
+// some that cannot be carried on are in nobody's way.
+func (s *Sweeper) unfinished(pending []PendingEntry, epoch int64, now time.Time) (users []sendgate.UserID) {
+	for _, e := range pending {
+		seen := s.seen.of(e.User)
+		through := e.Revision > 0 && seen.through >= e.Revision
+		if age := now.Sub(e.Since); !through && age >= 0 && age < graceFor || through && !seen.ripe(now) {
+			continue
+		}
+		users = append(users, e.User)
+	}
+	if beyond := len(users) - sweepMost; beyond > 0 {
+		first := rand.IntN(beyond + 1)
+		users = users[first : first+sweepMost]
+	}
+	return users
+}
+
+// inLots calls f for the users, many at a time, and returns one of the errors.
+func (s *Sweeper) inLots(ctx context.Context, users []sendgate.UserID, f func(context.Context, []sendgate.UserID) error) error {
+	var work errgroup.Group
+	work.SetLimit(sweepWorkers)
+	for some := range slices.Chunk(users, carryMost) {
+		work.Go(func() error {
 			ctx, cancel := context.WithTimeout(ctx, sweepLimit)
 			defer cancel()
-			if err := f(ctx, e, epoch); err != nil && !errors.Is(err, ErrConflict) {
-				return err
-			}
-			return nil
+			return f(ctx, some)
 		})
 	}
-	return workers.Wait()
-}
-
-// learn tells this gate of a record's changes, unless it was told of them
-// before and may not have missed anything since.
-func (s *Sweeper) learn(ctx context.Context, e PendingEntry, epoch int64) error {
-	if seen := s.sight(e.User); e.Revision != 0 && seen.epoch == epoch && seen.told >= e.Revision {
-		return nil
-	}
-	r, err := s.store.Get(ctx, e.User)
-	if err != nil || len(r.Pending) == 0 {
-		return err
-	}
-	s.overlay.ApplySince(sendgate.ConsentOf(e.User, &r.Preferences), epoch)
-	s.noteSight(e.User, epoch, func(seen *sighting) { seen.told = r.Revision })
-	return nil
-}
-
-// settled tells whether a record has got through, and is not due to be cleared.
-func (s *Sweeper) settled(e PendingEntry, epoch int64) bool {
-	seen := s.sight(e.User)
-	return e.Revision != 0 && seen.epoch == epoch && seen.through == e.Revision && s.now().Sub(seen.at) < pendingFor
-}
-
-func (s *Sweeper) sight(user sendgate.UserID) sighting {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.seen[user]
-}
-
-// noteSight notes what was seen while the overlay's epoch was the one given.
-func (s *Sweeper) noteSight(user sendgate.UserID, epoch int64, note func(*sighting)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	seen := s.seen[user]
-	if seen.epoch != epoch {
-		seen.told, seen.through, seen.epoch = 0, 0, epoch
-	}
-	note(&seen)
-	s.seen[user] = seen
-}
-
-// sweepOne carries a record on unless it has got through, and clears those of
-// its changes that are pending for long enough, once they have been announced
-// again: what is cleared was announced after any loss of the seconds before.
-// ErrConflict says that somebody else has written the record; the next sweep
-// sees it as it is then.
-func (s *Sweeper) sweepOne(ctx context.Context, user sendgate.UserID) error {
-	epoch := s.overlay.Epoch()
-	r, err := s.store.Get(ctx, user)
-	if err != nil || len(r.Pending) == 0 {
-		return err
-	}
-	s.overlay.ApplySince(sendgate.ConsentOf(user, &r.Preferences), epoch)
-	upTo, due := s.due(r)
-	through, err := s.gotThrough(ctx, r)
-	if err != nil {
-		return err
-	}
-	if due || !through {
-		if err := s.carrier.Carry(ctx, user, 0); err != nil {
-			return err
-		}
-	}
-	if through {
-		s.noteSight(user, epoch, func(seen *sighting) { seen.told, seen.through = r.Revision, r.Revision })
-	}
-	if !due || !through {
-		return nil
-	}
-	r.Pending = slices.DeleteFunc(r.Pending, func(c Change) bool { return c.Revision <= upTo })
-	return s.store.Put(ctx, r, r.Revision)
-}
-
-// due tells whether changes of a record have been pending for long enough, and
-// up to which revision.
-func (s *Sweeper) due(r *Record) (upTo int64, due bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	now, first := s.now(), s.seen[r.User]
-	if !first.at.IsZero() && first.revision >= r.Pending[0].Revision {
-		return first.revision, now.Sub(first.at) >= pendingFor
-	}
-	first.revision, first.at = r.Revision, now
-	s.seen[r.User] = first
-	return r.Revision, false
-}
-
-// forget drops what was seen of records that are not pending any more.
-func (s *Sweeper) forget(pending map[sendgate.UserID]bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for user := range s.seen {
-		if !pending[user] {
-			delete(s.seen, user)
-		}
-	}
-}
-
-// gotThrough tells whether every pending change of a record is logged, which
-// means that it was announced, and Redis holds the record or a newer one.
-func (s *Sweeper) gotThrough(ctx context.Context, r *Record) (bool, error) {
-	cached := s.cache.Get(ctx, []sendgate.UserID{r.User})[0]
-	if cached.Err != nil {
-		return false, cached.Err
-	}
-	if cached.Preferences == nil || cached.Preferences.Revision < r.Revision {
-		return false, nil
-	}
-	logged, err := s.store.Changes(ctx, r.User, r.Pending[0].Revision-1, len(r.Pending))
-	return len(logged) == len(r.Pending), err
+	return work.Wait()
 }

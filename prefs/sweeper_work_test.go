@@ -3,11 +3,26 @@ package prefs_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/sendgate/sendgate"
+	"github.com/sendgate/sendgate/prefs"
 )
+
+// reads runs sweeps two seconds apart, and wants so many records to be read.
+func reads(t *testing.T, what string, r *rig, sweeps, want int) {
+	t.Helper()
+	before := r.store.getCount()
+	for range sweeps {
+		r.pass(2 * time.Second)
+		sweep(t, r)
+	}
+	if n := r.store.getCount() - before; n != want {
+		t.Errorf("%s: %d reads in %d sweeps, want %d", what, n, sweeps, want)
+	}
+}
 
 // TestASweepLeavesAloneWhatItHasLookedAt counts how often records are read that
 // have got through, and wait to be cleared.
@@ -16,28 +31,17 @@ func TestASweepLeavesAloneWhatItHasLookedAt(t *testing.T) {
 	for _, user := range []sendgate.UserID{"a", "b", "c"} {
 		r.put(t, user, "newsletter", "email", off())
 	}
-	reads := func(what string, sweeps, want int) {
-		t.Helper()
-		before := r.store.getCount()
-		for range sweeps {
-			r.pass(2 * time.Second)
-			sweep(t, r)
-		}
-		if n := r.store.getCount() - before; n != want {
-			t.Errorf("%s: %d reads in %d sweeps, want %d", what, n, sweeps, want)
-		}
-	}
-	reads("told, and looked at", 1, 6)
-	reads("nothing new", 10, 0)
+	reads(t, "known, and carried on once more", r, 1, 3)
+	reads(t, "nothing new", r, 10, 0)
 	r.put(t, "a", "newsletter", "email", on())
-	reads("one has changed", 1, 2)
-	reads("nothing new again", 1, 0)
+	reads(t, "one has changed", r, 1, 1)
+	reads(t, "nothing new again", r, 1, 0)
 	// Something may have been missed: Redis may not hold what it held.
 	r.overlay.Gap()
 	if _, exact, _ := r.overlay.Consent("b"); exact {
 		t.Error("exact in a gap")
 	}
-	reads("after a gap", 1, 6)
+	reads(t, "after a gap", r, 1, 6)
 	if c, exact, _ := r.overlay.Consent("b"); !exact || c.Revision != 1 {
 		t.Errorf("after the sweep: %+v, exact %t", c, exact)
 	}
@@ -46,6 +50,78 @@ func TestASweepLeavesAloneWhatItHasLookedAt(t *testing.T) {
 	for _, user := range []sendgate.UserID{"b", "c"} {
 		if n := pending(t, r, user); n != 0 {
 			t.Errorf("%s: %d changes are pending", user, n)
+		}
+	}
+}
+
+// TestASweepLeavesAloneWhatWasHeard has a gate hear of changes through the
+// change stream: there is nothing to do about them before they are ripe.
+func TestASweepLeavesAloneWhatWasHeard(t *testing.T) {
+	r := newRig(t)
+	for i := range 20 {
+		user := sendgate.UserID(fmt.Sprint("u", i))
+		p := r.put(t, user, "newsletter", "email", off())
+		r.overlay.Apply(sendgate.ConsentOf(user, p), sendgate.Place{Offset: sendgate.Offset{Millis: 1}})
+	}
+	reads(t, "heard", r, 15, 0)
+	r.pass(time.Second)
+	reads(t, "ripe", r, 1, 20)
+	if r.backlog.Records != 20 {
+		t.Errorf("before the clearing: %+v", r.backlog)
+	}
+	sweep(t, r)
+	if r.backlog.Records != 0 {
+		t.Errorf("after the clearing: %+v", r.backlog)
+	}
+}
+
+// TestGatesShareTheirWork has four gates sweep the same store: each learns of
+// everything, and every record is carried on by about one of them.
+func TestGatesShareTheirWork(t *testing.T) {
+	a := newRig(t)
+	gates := []*rig{a}
+	for range 3 {
+		gates = append(gates, newRigOn(t, a.client, &faultyStore{Store: a.store.Store}))
+	}
+	for _, g := range gates {
+		sweep(t, g) // all say that they are there
+	}
+	const users = 200
+	a.store.set(func(s *faultyStore) { s.append = func(prefs.Change) error { return errors.New("cut off") } })
+	for i := range users {
+		a.put(t, sendgate.UserID(fmt.Sprint("u", i)), "newsletter", "email", off())
+	}
+	a.store.set(nil)
+	announced := func() (n int64) {
+		for p := range a.space.Partitions() {
+			n += a.client.XLen(t.Context(), a.space.Stream(p)).Val()
+		}
+		return n
+	}
+	before, swept := announced(), 0
+	for _, g := range gates {
+		g.pass(2 * time.Second)
+		reads := g.store.getCount()
+		sweep(t, g)
+		if reads = g.store.getCount() - reads; g != a {
+			reads -= users // to learn of them
+		}
+		if swept += reads; reads == users {
+			t.Error("a gate has swept everything")
+		}
+	}
+	if n := announced() - before; n != users || swept != users {
+		t.Errorf("%d of %d records were carried on, %d announcements", swept, users, n)
+	}
+	for i := range users {
+		user := sendgate.UserID(fmt.Sprint("u", i))
+		if logged, err := a.store.Changes(t.Context(), user, 0, 10); err != nil || len(logged) != 1 {
+			t.Errorf("%s: %d changes in the log, %v", user, len(logged), err)
+		}
+		for _, g := range gates {
+			if c, exact, _ := g.overlay.Consent(user); !exact || c.Revision != 1 {
+				t.Errorf("a gate does not know of %s", user)
+			}
 		}
 	}
 }
@@ -65,7 +141,7 @@ func TestOneRecordKeepsNoneFromBeingCarriedOn(t *testing.T) {
 		}
 	})
 	for range 3 {
-		r.pass(20 * time.Second)
+		r.pass(30 * time.Second)
 		if err := r.sweeper.Sweep(t.Context()); err == nil {
 			t.Error("a record that cannot be read is no error")
 		}

@@ -46,7 +46,7 @@ func newDesk(t *testing.T, announces, follows redis.UniversalClient) *desk {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &desk{feed.NewPublisher(announces, space), space, &overlay{Overlay: bloom.NewOverlay(100)}}
+	d := &desk{feed.NewPublisher(announces, space, sendgate.SystemClock), space, &overlay{Overlay: bloom.NewOverlay(100)}}
 	follower := feed.NewFollower(feed.FollowerOptions{
 		Client: follows, Space: space, Sink: d.sink, Log: slog.New(slog.DiscardHandler), Lag: func(time.Duration) {}, Now: time.Now,
 	})
@@ -70,7 +70,11 @@ func (d *desk) announce(t *testing.T, user string) {
 		ctx, cancel := context.WithTimeout(t.Context(), generous)
 		defer cancel()
 		readAt, err := d.Clock(ctx, sendgate.UserID(user))
-		return err == nil && d.Announce(ctx, sendgate.Consent{User: sendgate.UserID(user), Revision: 1}, []byte("body"), readAt) == nil
+		if err != nil {
+			return false
+		}
+		state := sendgate.Announcement{Consent: sendgate.Consent{User: sendgate.UserID(user), Revision: 1}, Record: []byte("body"), ReadAt: readAt}
+		return d.Announce(ctx, []sendgate.Announcement{state})[0] == nil
 	})
 }
 

@@ -83,7 +83,7 @@ func options(ctx context.Context, conf *config.Config, b *backend.Backend, progr
 		return o, err
 	}
 	return rebuild.Options{
-		Store: b.Store, Streams: feed.NewPublisher(b.Redis, space), Archive: b.Archive, Namespace: conf.Namespace,
+		Store: b.Store, Streams: feed.NewPublisher(b.Redis, space, sendgate.SystemClock), Archive: b.Archive, Namespace: conf.Namespace,
 		Catalog: catalogOf(conf.Catalog, log),
 		Memory:  int64(conf.Filter.Memory), MaxFalsePositive: conf.Filter.MaxFalsePositive, AimFalsePositive: conf.Filter.AimFalsePositive,
 		Segments: segments, Keep: conf.Filter.Keep, Progress: progress, Now: time.Now,

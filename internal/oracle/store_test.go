@@ -45,6 +45,14 @@ func (s *mapStore) Get(_ context.Context, user sendgate.UserID) (*prefs.Record, 
 	return &prefs.Record{User: user}, nil
 }
 
+func (s *mapStore) GetMany(ctx context.Context, users []sendgate.UserID) []prefs.Found {
+	found := make([]prefs.Found, len(users))
+	for i, user := range users {
+		found[i].Record, found[i].Err = s.Get(ctx, user)
+	}
+	return found
+}
+
 func (s *mapStore) Put(_ context.Context, r *prefs.Record, ifRevision int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -28,6 +28,15 @@ func (s *Store) Get(ctx context.Context, user sendgate.UserID) (*prefs.Record, e
 	return record, nil
 }
 
+// GetMany reads many records, each as Get does and with an error of its own.
+func (s *Store) GetMany(ctx context.Context, users []sendgate.UserID) []prefs.Found {
+	found := make([]prefs.Found, len(users))
+	for i, user := range users {
+		found[i].Record, found[i].Err = s.Get(ctx, user)
+	}
+	return found
+}
+
 // Put stores a record if the stored one has the given revision, and returns
 // once it is durable. A record of more than prefs.MaxRecordBytes is refused with
 // sendgate.CodeRecordTooLarge, as by a store that could not hold it.

@@ -22,7 +22,11 @@ func TestReadsAreConsistent(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		index, _ := e.ask["IndexName"].(string)
-		if e.action != "PutItem" {
+		batch, _ := e.ask["RequestItems"].(map[string]any)
+		for table, of := range batch {
+			consistent[e.action+" "+table] = of.(map[string]any)["ConsistentRead"]
+		}
+		if e.action != "PutItem" && batch == nil {
 			consistent[strings.TrimSpace(fmt.Sprint(e.action, " ", e.ask["TableName"], " ", index))] = e.ask["ConsistentRead"]
 		}
 	})
@@ -32,7 +36,7 @@ func TestReadsAreConsistent(t *testing.T) {
 		}
 	}
 	want := map[string]any{
-		"GetItem t-records": true, "GetItem t-meta": true, "Query t-changes": true, "Scan t-records": true,
+		"GetItem t-records": true, "BatchGetItem t-records": true, "GetItem t-meta": true, "Query t-changes": true, "Scan t-records": true,
 		"Query t-records pending": nil, // of an index it cannot be asked for
 	}
 	if !maps.Equal(consistent, want) {

@@ -24,13 +24,14 @@
 //
 // The tables are made on request, with the index from the beginning and paid
 // by request. Whoever makes them by other means is free in what does not touch
-// keys. The process needs leave to DescribeTable, GetItem, PutItem, Query and
-// Scan, and to CreateTable where it is to make them. No item is ever deleted,
-// and there are no batches, transactions, streams or expiry.
+// keys. The process needs leave to DescribeTable, GetItem, BatchGetItem, PutItem,
+// Query and Scan, and to CreateTable where it is to make them. No item is ever
+// deleted, and there are no batches of writes, no transactions, streams or expiry.
 //
 // # One attempt
 //
-// Every call is sent once. The SDK would try three times by itself, and hold up
+// Every call is sent once; only what a batch of reads leaves for later is asked
+// for again. The SDK would try three times by itself, and hold up
 // a check for longer than it has; who can afford to ask again knows better what
 // it asked for. So an error may follow a write that was made, and the next
 // write with the same condition is prefs.ErrConflict then: whoever writes reads

@@ -19,6 +19,7 @@ import (
 func everyCall(s *Store, user sendgate.UserID) map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{
 		"Get":          func(ctx context.Context) error { _, err := s.Get(ctx, user); return err },
+		"GetMany":      func(ctx context.Context) error { return s.GetMany(ctx, []sendgate.UserID{user})[0].Err },
 		"Put":          func(ctx context.Context) error { return s.Put(ctx, record(user, 2), 1) },
 		"AppendChange": func(ctx context.Context) error { return s.AppendChange(ctx, user, prefs.Change{Revision: 1}) },
 		"Changes":      func(ctx context.Context) error { _, err := s.Changes(ctx, user, 0, 10); return err },
@@ -53,7 +54,7 @@ func TestFaults(t *testing.T) {
 		"refused, quoting a key": {func(e *exchange) { e.status, e.answer = http.StatusBadRequest, quoting }, "ValidationException (status 400)"},
 		"another program":        {func(e *exchange) { e.status, e.answer = http.StatusOK, "<p>somebody@x.io</p>" }, "not one of DynamoDB's"},
 		"of another form": {func(e *exchange) {
-			e.status, e.answer = http.StatusOK, `{"Item": "somebody@x.io", "Items": "somebody@x.io", "Attributes": "somebody@x.io"}`
+			e.status, e.answer = http.StatusOK, `{"Item": "somebody@x.io", "Items": "somebody@x.io", "Attributes": "somebody@x.io", "Responses": "somebody@x.io"}`
 		}, "not one of DynamoDB's"},
 		"garbled on the way": {func(e *exchange) {
 			e.status, e.answer = http.StatusOK, "{}"
@@ -79,8 +80,8 @@ func TestFaults(t *testing.T) {
 					t.Errorf("%s names a user: %s", call, said)
 				}
 			}
-			if calls := w.sent(); len(calls) != 7 {
-				t.Errorf("seven calls were sent as %v", calls)
+			if calls := w.sent(); len(calls) != 8 {
+				t.Errorf("eight calls were sent as %v", calls)
 			}
 		})
 	}
@@ -98,8 +99,8 @@ func TestNoAnswerInTime(t *testing.T) {
 		}
 		cancel()
 	}
-	if calls := w.sent(); len(calls) > 7 {
-		t.Errorf("seven calls were sent as %v", calls)
+	if calls := w.sent(); len(calls) > 8 {
+		t.Errorf("eight calls were sent as %v", calls)
 	}
 }
 
@@ -135,7 +136,7 @@ func TestDamagedItems(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w.set(func(e *exchange) {
-				e.status, e.answer = http.StatusOK, fmt.Sprintf(`{"Item": %s, "Items": [%[1]s], "Count": 1}`, items)
+				e.status, e.answer = http.StatusOK, fmt.Sprintf(`{"Item": %s, "Items": [%[1]s], "Count": 1, "Responses": {"t-records": [%[1]s]}}`, items)
 			})
 			for call, do := range everyCall(s, "somebody@x.io") {
 				if call == "Put" || call == "AppendChange" {

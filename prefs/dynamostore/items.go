@@ -22,9 +22,10 @@ func errDamaged(table string, why error) error {
 }
 
 var (
-	errForm  = errors.New("its body does not decode") // for a decoder's own, which may quote what it read
-	errOther = errors.New("it is stored under another's key")
-	errKey   = errors.New("its key has another form")
+	errForm   = errors.New("its body does not decode") // for a decoder's own, which may quote what it read
+	errOther  = errors.New("it is stored under another's key")
+	errKey    = errors.New("its key has another form")
+	errSilent = errors.New("an answer about many does not speak of it")
 )
 
 func text[T ~string](v T) types.AttributeValue {

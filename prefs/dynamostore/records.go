@@ -23,10 +23,15 @@ func (s *Store) Get(ctx context.Context, user sendgate.UserID) (*prefs.Record, e
 	if err != nil {
 		return nil, err
 	}
-	if len(found) == 0 {
+	return s.recordAt(user, found)
+}
+
+// recordAt reads the item under a user's key, which may not be there.
+func (s *Store) recordAt(user sendgate.UserID, i item) (*prefs.Record, error) {
+	if len(i) == 0 {
 		return &prefs.Record{User: user}, nil
 	}
-	return s.recordOf(found)
+	return s.recordOf(i)
 }
 
 func (s *Store) get(ctx context.Context, t table, key item) (item, error) {

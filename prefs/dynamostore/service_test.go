@@ -2,6 +2,7 @@ package dynamostore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -21,16 +22,22 @@ type nowhere struct{}
 
 func (nowhere) Epoch() int64 { return 0 }
 
+func (nowhere) Known(sendgate.UserID) (int64, bool) { return -1, false }
+
 func (nowhere) ApplySince(sendgate.Consent, int64) {}
 
 func (nowhere) Clock(context.Context, sendgate.UserID) (time.Time, error) {
 	return time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC), nil
 }
 
-func (nowhere) Announce(context.Context, sendgate.Consent, []byte, time.Time) error { return nil }
+func (nowhere) Announce(_ context.Context, states []sendgate.Announcement) []error {
+	return make([]error, len(states))
+}
 
-func serviceOn(s *Store) (*prefs.Service, *prefs.Carrier) {
+func serviceOn(t *testing.T, s *Store) (*prefs.Service, *prefs.Carrier) {
+	t.Helper()
 	carrier, catalog := prefs.NewCarrier(s, nowhere{}), catalogfile.Sample()
+	t.Cleanup(carrier.Close)
 	return prefs.NewService(prefs.ServiceOptions{
 		Store: s, Carrier: carrier, Overlay: nowhere{}, Catalog: func() *sendgate.Catalog { return catalog },
 		Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC) },
@@ -51,7 +58,7 @@ func first(action, table string, fault func(*exchange)) func(*exchange) {
 func TestLostAnswer(t *testing.T) {
 	w := on(t, dynamotest.Start(t))
 	s := w.open(t)
-	service, carrier := serviceOn(s)
+	service, carrier := serviceOn(t, s)
 	lost := func(e *exchange) { e.lose = true }
 	for name, fault := range map[string]func(*exchange){
 		"none":                      nil,
@@ -80,7 +87,8 @@ func TestLostAnswer(t *testing.T) {
 			}
 			// What was cut off is carried on, as a sweep does; doing it again does no harm.
 			for range 2 {
-				if err := carrier.Carry(t.Context(), user, 0); err != nil {
+				readings, errs := carrier.Read(t.Context(), []sendgate.UserID{user})
+				if err := errors.Join(append(errs, carrier.CarryAll(t.Context(), readings)...)...); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -101,7 +109,7 @@ func TestLostAnswer(t *testing.T) {
 func TestThrottledEdit(t *testing.T) {
 	w := on(t, dynamotest.Start(t))
 	s := w.open(t)
-	service, _ := serviceOn(s)
+	service, _ := serviceOn(t, s)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	const tries = 3
@@ -135,7 +143,7 @@ func TestTwoGates(t *testing.T) {
 	var all sync.WaitGroup
 	for gate := range 2 {
 		s := fresh(t, server)
-		service, _ := serviceOn(s)
+		service, _ := serviceOn(t, s)
 		for _, channel := range []string{"email", "push", "sms"} {
 			for _, topic := range []string{"promotions", "order_updates"} {
 				all.Go(func() {

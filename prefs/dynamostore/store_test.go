@@ -229,7 +229,7 @@ func TestIllegalArguments(t *testing.T) {
 		_, getErr := s.Get(ctx, user)
 		_, changesErr := s.Changes(ctx, user, 0, 1)
 		for call, err := range map[string]error{
-			"Get": getErr, "Changes": changesErr,
+			"Get": getErr, "Changes": changesErr, "GetMany": s.GetMany(ctx, []sendgate.UserID{user})[0].Err,
 			"Put": s.Put(ctx, record(user, 1), 0), "AppendChange": s.AppendChange(ctx, user, prefs.Change{Revision: 1}),
 		} {
 			if sendgate.CodeOf(err) != sendgate.CodeInvalidUserID {

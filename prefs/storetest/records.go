@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
 	"github.com/sendgate/sendgate"
@@ -25,6 +26,7 @@ var recordTests = []test{
 		put(ctx, t, s, next, r.Revision)
 		stored(ctx, t, s, next)
 	}},
+	{"many at once", manyAtOnce},
 	{"a returned record is the caller's", callersOwn},
 	{"a stored record is not the caller's any more", func(ctx context.Context, t *testing.T, s prefs.Store) {
 		r := rich("u", 4)
@@ -32,6 +34,50 @@ var recordTests = []test{
 		scribble(r)
 		stored(ctx, t, s, rich("u", 4))
 	}},
+}
+
+// manyAtOnce reads more records than any store does in one call, and more
+// bytes: some of them large, some of nobody, one of them twice.
+func manyAtOnce(ctx context.Context, t *testing.T, s prefs.Store) {
+	want := map[sendgate.UserID]*prefs.Record{}
+	var users []sendgate.UserID
+	for i := range 250 {
+		user := sendgate.UserID(fmt.Sprint("user ", i))
+		users = append(users, user)
+		switch {
+		case i%3 == 0:
+			want[user] = &prefs.Record{User: user}
+			continue
+		case i%50 == 1:
+			want[user] = large(t, user)
+		default:
+			want[user] = rich(user, int64(i)+1)
+		}
+		put(ctx, t, s, want[user], 0)
+	}
+	users = append(users, "user 1")
+	found := s.GetMany(ctx, users)
+	if len(found) != len(users) {
+		t.Fatalf("%d of %d are answered", len(found), len(users))
+	}
+	for i, user := range users {
+		if found[i].Err != nil {
+			t.Fatalf("%s: %v", user, found[i].Err)
+		}
+		if d := diff(want[user], found[i].Record); d != "" {
+			t.Errorf("%s (-want +got):\n%s", user, d)
+		}
+	}
+	scribble(found[2].Record)
+	scribble(found[250].Record)
+	stored(ctx, t, s, want["user 2"])
+	stored(ctx, t, s, want["user 1"])
+	if d := diff(want["user 1"], found[1].Record); d != "" {
+		t.Errorf("what was read twice is shared (-want +got):\n%s", d)
+	}
+	if got := s.GetMany(ctx, nil); len(got) != 0 {
+		t.Errorf("nobody: %+v", got)
+	}
 }
 
 func everyMember(ctx context.Context, t *testing.T, s prefs.Store) {

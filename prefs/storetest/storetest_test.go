@@ -70,6 +70,14 @@ func (s *mapStore) Put(ctx context.Context, record *prefs.Record, ifRevision int
 	return nil
 }
 
+func (s *mapStore) GetMany(ctx context.Context, users []sendgate.UserID) []prefs.Found {
+	found := make([]prefs.Found, len(users))
+	for i, user := range users {
+		found[i].Record, found[i].Err = s.Get(ctx, user)
+	}
+	return found
+}
+
 func (s *mapStore) Pending(ctx context.Context, shard int, each func(prefs.PendingEntry) error) error {
 	s.mu.Lock()
 	if len(s.late) > 0 {
