@@ -40,6 +40,7 @@ var healthy = map[string]string{
 	`sendgate_decisions_total{instance="a",step="filter",verdict="suppress",degraded="false"}`:          "0+6000x120",
 	`sendgate_decisions_total{instance="a",step="caps",verdict="allow",degraded="false"}`:               "0+60000x120",
 	`sendgate_overlay_dropped{instance="a"}`:                                                            "0x120",
+	`sendgate_caps_may_be_evicted{instance="a"}`:                                                        "0x120",
 	`sendgate_pending_oldest_seconds{instance="a"}`:                                                     "31x120",
 	`sendgate_propagation_seconds_bucket{instance="a",le="0.005"}`:                                      "0+99x120",
 	`sendgate_propagation_seconds_bucket{instance="a",le="5"}`:                                          "0+100x120",
@@ -102,6 +103,8 @@ var cases = []struct {
 		`sendgate_filter_rejects_verified_total{instance="a",outcome="false_positive"}`: "0x30 0+1x5 5x100",
 	}, nil},
 
+	{"caps may be evicted", map[string]string{`sendgate_caps_may_be_evicted{instance="a"}`: "0x60 1x60"}, []string{"SendgateCapsMayBeEvicted"}},
+	{"caps might have been evicted for a while", map[string]string{`sendgate_caps_may_be_evicted{instance="a"}`: "0x80 1x10 0x40"}, nil},
 	{"the overlay is full", map[string]string{`sendgate_overlay_dropped{instance="a"}`: "0x85 0+40x40"}, []string{"SendgateOverlayFull"}},
 	{"the overlay was full before", map[string]string{`sendgate_overlay_dropped{instance="a"}`: "0+40x20 800x120"}, nil},
 	{"a change is stuck", map[string]string{`sendgate_pending_oldest_seconds{instance="a"}`: "31x80 31+60x40"}, []string{"SendgateChangePending"}},

@@ -190,6 +190,58 @@ func TestReadMany(t *testing.T) {
 	}
 }
 
+// TestAFillStormIsBounded has a Redis come back empty, and everybody asked about
+// at once, many times over: no more reads of the store are under way than its
+// guard lets through, nobody's record is read twice, and all are answered.
+func TestAFillStormIsBounded(t *testing.T) {
+	const users, callers, most = 500, 8, 100 // most is the guard's, in the rig
+	r := newRig(t)
+	var mu sync.Mutex
+	underWay, peak, total := 0, 0, 0
+	r.store.set(func(s *faultyStore) {
+		s.beforeGet = func(context.Context, sendgate.UserID) error {
+			mu.Lock()
+			defer mu.Unlock()
+			underWay++
+			total++
+			peak = max(peak, underWay)
+			return nil
+		}
+		s.afterGet = func(context.Context, *prefs.Record) {
+			mu.Lock()
+			defer mu.Unlock()
+			underWay--
+		}
+	})
+	var asking sync.WaitGroup
+	for range callers {
+		asking.Go(func() {
+			for i := 0; i < users; i += 50 {
+				var asks []sendgate.RecordAsk
+				for k := range 50 {
+					asks = append(asks, sendgate.RecordAsk{User: sendgate.UserID(fmt.Sprint("u", i+k))})
+				}
+				for _, a := range r.reader.Read(t.Context(), asks) {
+					if a.Err != nil {
+						t.Errorf("not answered: %v", a.Err)
+					}
+				}
+			}
+		})
+	}
+	asking.Wait()
+	mu.Lock()
+	defer mu.Unlock()
+	if peak > most {
+		t.Errorf("%d reads of the store were under way at once", peak)
+	}
+	// A read that begins after another has filled the cache finds it there; of
+	// those that began before it, all but one wait for that one.
+	if total > users+users/10 {
+		t.Errorf("%d reads of the store for %d users", total, users)
+	}
+}
+
 func TestGarbageInTheCache(t *testing.T) {
 	r := newRig(t)
 	r.put(t, "u", "newsletter", "email", off())
