@@ -130,7 +130,7 @@ func (s *Sweeper) sweep(ctx context.Context, known func()) error {
 		unknown = cmp.Or(unknown, err, s.learn(ctx, pending, epoch))
 		backlog.add(pending, began)
 		if mine[shard] {
-			work = append(work, s.unfinished(pending, epoch, began)...)
+			work = append(work, s.unfinished(pending, began)...)
 		}
 	}
 	if ctx.Err() == nil {
@@ -224,7 +224,7 @@ func (s *Sweeper) knows(e PendingEntry, epoch int64) bool {
 // unfinished are those records of a shard that there is something to do about.
 // If there are too many for one sweep, it is the turn of any of them, so that
 // some that cannot be carried on are in nobody's way.
-func (s *Sweeper) unfinished(pending []PendingEntry, epoch int64, now time.Time) (users []sendgate.UserID) {
+func (s *Sweeper) unfinished(pending []PendingEntry, now time.Time) (users []sendgate.UserID) {
 	for _, e := range pending {
 		seen := s.seen.of(e.User)
 		through := e.Revision > 0 && seen.through >= e.Revision
