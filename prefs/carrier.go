@@ -28,9 +28,9 @@ const (
 	carryAbout = 8               // such lots at once, of those that requests wait for
 	carryQueue = 10_000          // records that wait for their lot
 	carryLimit = 2 * time.Second // of carrying one lot on
-	// announceLimit keeps a part of Redis that does not answer from holding up
-	// what belongs to others for longer.
-	announceLimit = 500 * time.Millisecond
+	// partLimit is of one call to Redis about many users: a part of it that does
+	// not answer holds up what belongs to others for no longer.
+	partLimit = 500 * time.Millisecond
 	logWorkers    = 32 // changes logged at once
 )
 
@@ -121,7 +121,7 @@ func (c *Carrier) CarryAll(ctx context.Context, readings []Reading) []error {
 }
 
 func (c *Carrier) announce(ctx context.Context, states []sendgate.Announcement) []error {
-	ctx, cancel := context.WithTimeout(ctx, announceLimit)
+	ctx, cancel := context.WithTimeout(ctx, partLimit)
 	defer cancel()
 	return c.announcer.Announce(ctx, states)
 }
@@ -143,11 +143,7 @@ func (c *Carrier) logPending(ctx context.Context, r Reading) error {
 // their errors in order.
 func (c *Carrier) Read(ctx context.Context, users []sendgate.UserID) ([]Reading, []error) {
 	readings, errs := make([]Reading, len(users)), make([]error, len(users))
-	var asking sync.WaitGroup
-	for i, user := range users {
-		asking.Go(func() { readings[i].ReadAt, errs[i] = c.Clock(ctx, user) })
-	}
-	asking.Wait()
+	c.readClocks(ctx, users, readings, errs)
 	for i, found := range c.store.GetMany(ctx, users) {
 		readings[i].Record = found.Record
 		if errs[i] == nil && found.Err != nil {
@@ -155,4 +151,14 @@ func (c *Carrier) Read(ctx context.Context, users []sendgate.UserID) ([]Reading,
 		}
 	}
 	return readings, errs
+}
+
+func (c *Carrier) readClocks(ctx context.Context, users []sendgate.UserID, readings []Reading, errs []error) {
+	ctx, cancel := context.WithTimeout(ctx, partLimit)
+	defer cancel()
+	var asking sync.WaitGroup
+	for i, user := range users {
+		asking.Go(func() { readings[i].ReadAt, errs[i] = c.Clock(ctx, user) })
+	}
+	asking.Wait()
 }

@@ -65,9 +65,13 @@ func (s *sightings) keep(shard int, pending []PendingEntry) {
 	s.shards[shard] = kept
 }
 
-func (s *sightings) of(user sendgate.UserID) sighting {
+// of is what was seen of a record, if there was no gap since the epoch began.
+func (s *sightings) of(user sendgate.UserID, epoch int64) sighting {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.epoch != epoch {
+		return sighting{}
+	}
 	return s.shards[PendingShard(user)][user]
 }
 

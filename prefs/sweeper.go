@@ -17,7 +17,7 @@ import (
 
 const (
 	sweepEvery   = 2 * time.Second
-	sweepLimit   = 2 * time.Second // of one lot of records
+	sweepLimit   = 3 * time.Second // of one lot of records
 	sweepWorkers = 8               // lots at once
 	sweepMost    = 2000            // records of a shard that one sweep carries on; the next one goes on
 	shareLimit   = 250 * time.Millisecond
@@ -130,7 +130,7 @@ func (s *Sweeper) sweep(ctx context.Context, known func()) error {
 		unknown = cmp.Or(unknown, err, s.learn(ctx, pending, epoch))
 		backlog.add(pending, began)
 		if mine[shard] {
-			work = append(work, s.unfinished(pending, began)...)
+			work = append(work, s.unfinished(pending, epoch, began)...)
 		}
 	}
 	if ctx.Err() == nil {
@@ -210,7 +210,7 @@ func (s *Sweeper) knows(e PendingEntry, epoch int64) bool {
 	if e.Revision == 0 {
 		return false
 	}
-	seen := s.seen.of(e.User)
+	seen := s.seen.of(e.User, epoch)
 	if seen.through >= e.Revision {
 		return true
 	}
@@ -224,9 +224,9 @@ func (s *Sweeper) knows(e PendingEntry, epoch int64) bool {
 // unfinished are those records of a shard that there is something to do about.
 // If there are too many for one sweep, it is the turn of any of them, so that
 // some that cannot be carried on are in nobody's way.
-func (s *Sweeper) unfinished(pending []PendingEntry, now time.Time) (users []sendgate.UserID) {
+func (s *Sweeper) unfinished(pending []PendingEntry, epoch int64, now time.Time) (users []sendgate.UserID) {
 	for _, e := range pending {
-		seen := s.seen.of(e.User)
+		seen := s.seen.of(e.User, epoch)
 		through := e.Revision > 0 && seen.through >= e.Revision
 		if age := now.Sub(e.Since); !through && age >= 0 && age < graceFor || through && !seen.ripe(now) {
 			continue

@@ -24,7 +24,7 @@ func (s *Sweeper) carryOn(ctx context.Context, users []sendgate.UserID) error {
 			continue
 		}
 		s.overlay.ApplySince(sendgate.ConsentOf(users[i], &r.Record.Preferences), epoch)
-		if seen := s.seen.of(users[i]); seen.through < r.Record.Revision || seen.ripe(s.now()) { // the index may lag
+		if seen := s.seen.of(users[i], epoch); seen.through < r.Record.Revision || seen.ripe(s.now()) { // the index may lag
 			pending = append(pending, r)
 		}
 	}
@@ -50,7 +50,7 @@ func (s *Sweeper) ripe(ctx context.Context, readings []Reading, epoch int64) []i
 	upTo := make([]int64, len(readings))
 	users, which := []sendgate.UserID(nil), []int(nil)
 	for i, r := range readings {
-		if seen := s.seen.of(r.Record.User); seen.ripe(s.now()) {
+		if seen := s.seen.of(r.Record.User, epoch); seen.ripe(s.now()) {
 			upTo[i] = seen.ripens
 			users, which = append(users, r.Record.User), append(which, i)
 		}
@@ -58,6 +58,8 @@ func (s *Sweeper) ripe(ctx context.Context, readings []Reading, epoch int64) []i
 	if len(users) == 0 {
 		return upTo
 	}
+	ctx, cancel := context.WithTimeout(ctx, partLimit)
+	defer cancel()
 	for k, held := range s.cache.Get(ctx, users) {
 		i := which[k]
 		if held.Preferences == nil || held.Preferences.Revision < upTo[i] {
