@@ -30,8 +30,8 @@ const (
 	carryLimit = 2 * time.Second // of carrying one lot on
 	// partLimit is of one call to Redis about many users: a part of it that does
 	// not answer holds up what belongs to others for no longer.
-	partLimit = 500 * time.Millisecond
-	logWorkers    = 32 // changes logged at once
+	partLimit  = 500 * time.Millisecond
+	logWorkers = 32 // changes logged at once
 )
 
 // Reading is a record as the store had it at some moment since Redis' clock
