@@ -5,6 +5,7 @@ import (
 	_ "embed" // the scripts
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 
 	"github.com/sendgate/sendgate"
 	"github.com/sendgate/sendgate/keyspace"
+	"github.com/sendgate/sendgate/redisconn"
 )
 
 const (
@@ -62,22 +64,22 @@ func (p *Publisher) Clock(ctx context.Context, user sendgate.UserID) (time.Time,
 // order. A state that is older than the cached one is left alone, which is no
 // error; ErrStale is that of one that was read too long ago.
 func (p *Publisher) Announce(ctx context.Context, states []sendgate.Announcement) []error {
-	pipe := p.streams.client.Pipeline()
-	errs, replies, calls := make([]error, len(states)), make([]*redis.Cmd, len(states)), make([]announceCall, len(states))
+	errs, calls := make([]error, len(states)), make([]*announceCall, len(states))
+	var commands []redisconn.Command
 	for i, a := range states {
-		if calls[i], errs[i] = p.announceCall(a); errs[i] == nil {
-			replies[i] = pipe.EvalSha(ctx, announceScript.Hash(), calls[i].keys, calls[i].args...)
+		if calls[i], errs[i] = p.announceCall(ctx, a); errs[i] == nil {
+			commands = append(commands, redisconn.Command{Key: calls[i].keys[0], Cmder: calls[i].reply})
 		}
 	}
-	_, _ = pipe.Exec(ctx) // every reply has its own error
-	for i, reply := range replies {
-		if reply == nil {
+	redisconn.Exec(ctx, p.streams.client, commands)
+	for i, call := range calls {
+		if call == nil {
 			continue
 		}
-		if redis.HasErrorPrefix(reply.Err(), "NOSCRIPT") {
-			reply = announceScript.Run(ctx, p.streams.client, calls[i].keys, calls[i].args...)
+		if redis.HasErrorPrefix(call.reply.Err(), "NOSCRIPT") {
+			call.reply = announceScript.Run(ctx, p.streams.client, call.keys, call.args...)
 		}
-		done, err := reply.Text()
+		done, err := call.reply.Text()
 		if err == nil && done == "stale" {
 			err = ErrStale
 			p.clocks.forget(p.streams.space.Partition(states[i].Consent.User))
@@ -89,24 +91,27 @@ func (p *Publisher) Announce(ctx context.Context, states []sendgate.Announcement
 
 // announceCall is one call of the script.
 type announceCall struct {
-	keys []string
-	args []any
+	keys  []string
+	args  []any
+	reply *redis.Cmd
 }
 
-func (p *Publisher) announceCall(a sendgate.Announcement) (c announceCall, err error) {
+func (p *Publisher) announceCall(ctx context.Context, a sendgate.Announcement) (*announceCall, error) {
 	text, err := encode(a.Consent)
 	if err != nil {
-		return c, err
+		return nil, err
 	}
 	space, user := p.streams.space, a.Consent.User
 	partition := space.Partition(user)
-	return announceCall{
+	c := &announceCall{
 		keys: []string{space.Record(user), space.Stream(partition)},
 		args: []any{
 			a.Consent.Revision, keyspace.RecordValue(a.Consent.Revision, a.Record), keyspace.RecordTTL().Milliseconds(), text, maxStreamLength,
 			space.Channel(), partition, a.ReadAt.UnixMicro(), maxReadAge.Microseconds(),
 		},
-	}, nil
+	}
+	c.reply = redis.NewCmd(ctx, slices.Concat([]any{"evalsha", announceScript.Hash(), len(c.keys), c.keys[0], c.keys[1]}, c.args)...)
+	return c, nil
 }
 
 // AnnounceSnapshot tells every gate that listens now that a filter of a

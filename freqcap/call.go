@@ -7,22 +7,17 @@ import (
 	"fmt"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/sendgate/sendgate/redisconn"
 )
 
 //go:embed charge.lua
 var chargeLua string
 
-// once is a command that must not be sent a second time when its answer is
-// lost. Left alone, a cluster client repeats what a broken connection cost it.
-type once struct{ *redis.Cmd }
-
-// NoRetry tells go-redis so.
-func (once) NoRetry() bool { return true }
-
 // call puts units, no two of them of one user, to Redis in one guarded call. A
 // unit that was put to it has answers afterwards, or an error. What is returned
-// is why there was no answer from Redis, to some of them or to all; an error
-// that Redis gave is an answer.
+// is why there was no answer from Redis to any of them; an error that Redis gave
+// is an answer.
 func (l *Limiter) call(ctx context.Context, units []unit) (lost error) {
 	err := l.guard.Do(ctx, func(ctx context.Context) error {
 		all := make([]*unit, len(units))
@@ -34,7 +29,7 @@ func (l *Limiter) call(ctx context.Context, units []unit) (lost error) {
 			// so that a flush in between cannot make them fail again.
 			l.send(ctx, lacking, "eval", l.source)
 		}
-		return worst(units)
+		return unanswered(units)
 	})
 	if err != nil && !fromRedis(err) {
 		return fmt.Errorf("judge caps: %w", err)
@@ -52,16 +47,15 @@ func (l *Limiter) send(ctx context.Context, units []*unit, command, script strin
 		}
 		return nil
 	}
-	pipe := l.client.Pipeline()
-	commands := make([]once, len(units))
+	replies, commands := make([]*redis.Cmd, len(units)), make([]redisconn.Command, len(units))
 	for i, u := range units {
-		commands[i] = once{redis.NewCmd(ctx, u.command(command, script)...)}
-		commands[i].SetFirstKeyPos(3)
-		_ = pipe.Process(ctx, commands[i]) // only queues
+		replies[i] = redis.NewCmd(ctx, u.command(command, script)...)
+		replies[i].SetFirstKeyPos(3)
+		commands[i] = redisconn.Command{Key: u.candidates[0].counters[0].key, Cmder: replies[i]}
 	}
-	_, _ = pipe.Exec(ctx) // every command has its own error
+	redisconn.Exec(ctx, l.client, commands)
 	for i, u := range units {
-		reply, err := commands[i].Result()
+		reply, err := replies[i].Result()
 		u.answers, u.err = nil, nil
 		switch {
 		case redis.HasErrorPrefix(err, "NOSCRIPT"):
@@ -76,15 +70,16 @@ func (l *Limiter) send(ctx context.Context, units []*unit, command, script strin
 	return lacking
 }
 
-// worst is the error of a call as its guard should see it: one that Redis did
-// not give itself, if there is one.
-func worst(units []unit) (found error) {
+// unanswered is why there was no answer to any unit; nil if there was one, which
+// shows that Redis, or a part of it, is alive.
+func unanswered(units []unit) (why error) {
 	for _, u := range units {
-		if u.err != nil && (found == nil || !fromRedis(u.err)) {
-			found = u.err
+		if u.err == nil || fromRedis(u.err) {
+			return u.err
 		}
+		why = u.err
 	}
-	return found
+	return why
 }
 
 // fromRedis tells whether an error is what Redis answered.

@@ -53,23 +53,25 @@ func TestUnitsKeepEachUsersOrder(t *testing.T) {
 	})
 }
 
-// A guard is told of a Redis that does not answer, whatever else went wrong.
-func TestTheWorstErrorOfACall(t *testing.T) {
+// A guard is told of a Redis that does not answer, unless a part of it does.
+func TestACallWithoutAnswers(t *testing.T) {
 	full, broken := redis.ErrNoScript, context.DeadlineExceeded
 	for _, c := range []struct {
 		of   []error
 		want error
 	}{
 		{[]error{nil, nil}, nil},
-		{[]error{nil, full}, full},
-		{[]error{full, nil, broken}, broken},
-		{[]error{broken, full}, broken},
+		{[]error{nil, full}, nil},
+		{[]error{broken, nil}, nil},
+		{[]error{full, broken}, full},
+		{[]error{broken, full}, full},
+		{[]error{broken, broken}, broken},
 	} {
 		units := make([]unit, len(c.of))
 		for i := range units {
 			units[i].err = c.of[i]
 		}
-		if got := worst(units); !errors.Is(got, c.want) {
+		if got := unanswered(units); !errors.Is(got, c.want) {
 			t.Errorf("of %v: %v", c.of, got)
 		}
 	}

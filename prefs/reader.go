@@ -154,12 +154,14 @@ func (r *Reader) fetch(ctx context.Context, asks []sendgate.RecordAsk) []Cached 
 	var cached []Cached
 	err := r.cacheGuard.Do(ctx, func(ctx context.Context) error {
 		cached = r.cache.Get(ctx, users)
+		var failed error
 		for _, c := range cached {
-			if c.Err != nil {
-				return c.Err
+			if c.Err == nil {
+				return nil // a part of it at least is alive
 			}
+			failed = c.Err
 		}
-		return nil
+		return failed
 	})
 	if cached == nil { // the guard did not ask
 		cached = make([]Cached, len(asks))

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sendgate/sendgate"
+	"github.com/sendgate/sendgate/internal/redistest"
 	"github.com/sendgate/sendgate/prefs"
 )
 
@@ -149,5 +150,40 @@ func TestOneRecordKeepsNoneFromBeingCarriedOn(t *testing.T) {
 	r.store.set(nil)
 	if pending(t, r, "sound") != 0 || pending(t, r, "damaged") != 1 {
 		t.Errorf("pending: %d of the sound one, %d of the damaged one", pending(t, r, "sound"), pending(t, r, "damaged"))
+	}
+}
+
+// TestAPartOfRedisThatHangs has one master of three not answer: what belongs to
+// the others is carried on, though it comes in the same lots.
+func TestAPartOfRedisThatHangs(t *testing.T) {
+	cluster := redistest.StartCluster(t)
+	base := newRig(t)
+	r := newRigOn(t, cluster.Client(), base.store)
+	r.store.set(func(s *faultyStore) { s.append = func(prefs.Change) error { return errors.New("cut off") } })
+	var onOthers []sendgate.UserID
+	for i := range 60 {
+		user := sendgate.UserID(fmt.Sprint("u", i))
+		r.put(t, user, "newsletter", "email", off())
+		slot, err := r.client.ClusterKeySlot(t.Context(), r.space.Record(user)).Result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if slot > 16384/3 { // the first third is the first master's
+			onOthers = append(onOthers, user)
+		}
+	}
+	r.store.set(nil)
+	hangs := cluster.Masters()[0].Client()
+	if err := hangs.Do(t.Context(), "CLIENT", "PAUSE", time.Minute.Milliseconds(), "ALL").Err(); err != nil {
+		t.Fatal(err)
+	}
+	r.pass(2 * time.Second)
+	if err := r.sweeper.Sweep(t.Context()); err == nil {
+		t.Error("a master that hangs keeps nothing from being carried on")
+	}
+	for _, user := range onOthers {
+		if logged, err := r.store.Changes(t.Context(), user, 0, 10); err != nil || len(logged) != 1 {
+			t.Errorf("%s: %d changes in the log, %v", user, len(logged), err)
+		}
 	}
 }

@@ -29,6 +29,9 @@ const (
 	// dial outlives the command that asked for it, so that the next one finds
 	// the connection.
 	ioLimit = 2 * time.Second
+	// learnAgain is how old what is known of a cluster's nodes may be when it is
+	// used. A master that died without a word is found out by nothing else.
+	learnAgain = time.Second
 )
 
 // Open makes a client. It does not wait for a connection: a few are made in
@@ -57,6 +60,11 @@ func Open(o Options) (redis.UniversalClient, error) {
 	}
 	if o.Mode == modeSentinel {
 		return openSentinel(o, u), nil
+	}
+	if o.Mode == modeCluster {
+		c := u.Cluster()
+		c.ClusterStateReloadInterval = learnAgain
+		return redis.NewClusterClient(c), nil
 	}
 	return redis.NewUniversalClient(u), nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/sendgate/sendgate"
 	"github.com/sendgate/sendgate/keyspace"
 	"github.com/sendgate/sendgate/prefs"
+	"github.com/sendgate/sendgate/redisconn"
 )
 
 // leaseFor is how long a reader has to fill the key. It is longer than a read
@@ -43,20 +44,17 @@ func New(client redis.UniversalClient, space *keyspace.Space) *Cache {
 	return &Cache{client: client, space: space}
 }
 
-// Get reads many users' entries in one pipeline. A lease, and a value that is
+// Get reads many users' entries in one round trip. A lease, and a value that is
 // not understood here, count as absent.
 func (c *Cache) Get(ctx context.Context, users []sendgate.UserID) []prefs.Cached {
-	found := make([]prefs.Cached, len(users))
-	if len(users) == 1 {
-		found[0] = cached(c.client.Get(ctx, c.space.Record(users[0])))
-		return found
-	}
-	pipe := c.client.Pipeline()
-	replies := make([]*redis.StringCmd, len(users))
+	replies, commands := make([]*redis.StringCmd, len(users)), make([]redisconn.Command, len(users))
 	for i, u := range users {
-		replies[i] = pipe.Get(ctx, c.space.Record(u))
+		key := c.space.Record(u)
+		replies[i] = redis.NewStringCmd(ctx, "get", key)
+		commands[i] = redisconn.Command{Key: key, Cmder: replies[i]}
 	}
-	_, _ = pipe.Exec(ctx) // each reply carries its own error
+	redisconn.Exec(ctx, c.client, commands)
+	found := make([]prefs.Cached, len(users))
 	for i, reply := range replies {
 		found[i] = cached(reply)
 	}

@@ -1,0 +1,75 @@
+package redisconn
+
+import (
+	"context"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Command is a command about one key.
+type Command struct {
+	Key string
+	redis.Cmder
+}
+
+// Exec sends commands in one round trip to each Redis that they concern, each
+// once, and waits for the answers. Every command has its own error afterwards.
+//
+// A node of a cluster that does not answer costs the commands about its keys,
+// and no others: go-redis' own pipeline tries these again and, when time runs
+// out over it, makes that the error of all. What has moved to another node is
+// sent there; nothing of it has run.
+func Exec(ctx context.Context, client redis.UniversalClient, commands []Command) {
+	cluster, many := client.(*redis.ClusterClient)
+	if !many {
+		send(ctx, client, commands)
+		return
+	}
+	var sending sync.WaitGroup
+	for node, some := range byNode(ctx, cluster, commands) {
+		sending.Go(func() { send(ctx, node, some) })
+	}
+	sending.Wait()
+	var moved []Command
+	changed := false
+	for _, c := range commands {
+		switch err := c.Err(); {
+		case redis.HasErrorPrefix(err, "MOVED "), redis.HasErrorPrefix(err, "ASK "):
+			moved = append(moved, c)
+		case err != nil && isLost(err):
+			changed = true
+		}
+	}
+	if changed || len(moved) > 0 {
+		cluster.ReloadState(ctx) // in the background
+	}
+	send(ctx, cluster, moved)
+}
+
+// byNode groups commands by the master that has their keys. Those that nobody
+// has get an error.
+func byNode(ctx context.Context, cluster *redis.ClusterClient, commands []Command) map[*redis.Client][]Command {
+	nodes := map[*redis.Client][]Command{}
+	for _, c := range commands {
+		node, err := cluster.MasterForKey(ctx, c.Key)
+		if err != nil {
+			c.SetErr(err)
+			continue
+		}
+		nodes[node] = append(nodes[node], c)
+	}
+	return nodes
+}
+
+// send sends commands in one pipeline.
+func send(ctx context.Context, client redis.Cmdable, commands []Command) {
+	if len(commands) == 0 {
+		return
+	}
+	pipe := client.Pipeline()
+	for _, c := range commands {
+		_ = pipe.Process(ctx, c.Cmder) // only queues
+	}
+	_, _ = pipe.Exec(ctx) // every command has its own error
+}
