@@ -62,9 +62,19 @@ func byNode(ctx context.Context, cluster *redis.ClusterClient, commands []Comman
 	return nodes
 }
 
-// send sends commands in one pipeline.
-func send(ctx context.Context, client redis.Cmdable, commands []Command) {
-	if len(commands) == 0 {
+// sender is what all clients can do.
+type sender interface {
+	Process(ctx context.Context, cmd redis.Cmder) error
+	Pipeline() redis.Pipeliner
+}
+
+// send sends commands in one round trip.
+func send(ctx context.Context, client sender, commands []Command) {
+	switch len(commands) {
+	case 0:
+		return
+	case 1:
+		_ = client.Process(ctx, commands[0].Cmder) // which has the error
 		return
 	}
 	pipe := client.Pipeline()
