@@ -2,6 +2,7 @@ package storm_test
 
 import (
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"regexp"
 	"testing"
@@ -75,6 +76,6 @@ var verifiesNothing = regexp.MustCompile(`(?m)^sendgate_filter_verifying 0$`)
 // filtered tells whether a gate uses a filter and relies on it.
 func (f *fleet) filtered(g *gate) bool {
 	w := httptest.NewRecorder()
-	g.ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	g.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	return verifiesNothing.Match(w.Body.Bytes()) && regexp.MustCompile(`(?m)^sendgate_filter_generation [1-9]`).Match(w.Body.Bytes())
 }
