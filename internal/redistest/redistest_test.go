@@ -75,6 +75,32 @@ func TestClusterServesAllSlots(t *testing.T) {
 	}
 }
 
+func TestAClusterFailsOver(t *testing.T) {
+	ctx := context.Background()
+	c := redistest.StartReplicatedCluster(t)
+	client := c.Client()
+	for i := range 300 {
+		if err := client.Set(ctx, fmt.Sprintf("{%d}", i), i, 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	master, replica := c.Master()
+	if !master.IsMaster() || replica.IsMaster() {
+		t.Fatalf("%s is no master, or %s is one", master.Addr(), replica.Addr())
+	}
+	held := master.Client().DBSize(ctx).Val()
+	redistest.Until(t, "the replica has everything", func() bool { return replica.Client().DBSize(ctx).Val() == held })
+	master.Kill()
+	redistest.Until(t, "the replica takes over", replica.IsMaster)
+	c.AwaitServed(replica)
+	master.Restart()
+	redistest.Until(t, "the old master follows", func() bool { return master.Follows(replica) })
+	c.AwaitWhole()
+	if n := master.Client().DBSize(ctx).Val(); n != held || held < 50 {
+		t.Errorf("it held %d of 300 keys, and holds %d now", held, n)
+	}
+}
+
 func TestEmbedded(t *testing.T) {
 	ctx := context.Background()
 	client := redistest.Embedded(t)

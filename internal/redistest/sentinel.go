@@ -3,6 +3,7 @@ package redistest
 import (
 	"context"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -45,11 +46,7 @@ func StartSentinels(t testing.TB, password string) *Sentinels {
 	if err := s.Master.Client().ConfigSet(context.Background(), "repl-diskless-sync-delay", "0").Err(); err != nil {
 		t.Fatal(err)
 	}
-	replica := s.Replica.Client()
-	Until(t, "the replica follows", func() bool {
-		info, err := replica.Info(context.Background(), "replication").Result()
-		return err == nil && strings.Contains(info, "master_link_status:up")
-	})
+	Until(t, "the replica follows", s.Replica.IsReplica)
 	for range sentinels {
 		s.Watch = append(s.Watch, start(t, func(w *Server) { w.config, w.secret = s.write(password), password }))
 	}
@@ -102,9 +99,18 @@ func (s *Sentinels) Client() redis.UniversalClient {
 func (s *Sentinels) Failover() {
 	s.t.Helper()
 	s.Master.Kill()
-	replica := s.Replica.Client()
-	Until(s.t, "the replica is promoted", func() bool {
-		info, err := replica.Info(context.Background(), "replication").Result()
-		return err == nil && strings.Contains(info, "role:master")
-	})
+	Until(s.t, "the replica is promoted", s.Replica.IsMaster)
+}
+
+// AwaitNamed waits until every Sentinel names a server as the master.
+func (s *Sentinels) AwaitNamed(master *Server) {
+	s.t.Helper()
+	for _, w := range s.Watch {
+		client := redis.NewSentinelClient(&redis.Options{Addr: w.Addr(), Password: w.secret, MaxRetries: -1})
+		Until(s.t, "the Sentinel at "+w.Addr()+" names "+master.Addr(), func() bool {
+			addr, err := client.GetMasterAddrByName(context.Background(), MasterName).Result()
+			return err == nil && net.JoinHostPort(addr[0], addr[1]) == master.Addr()
+		})
+		_ = client.Close()
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"os"
 	"os/exec"
 	"strconv"
 	"strings"
@@ -16,7 +17,8 @@ import (
 	"github.com/sendgate/sendgate/redisconn"
 )
 
-// Server is one real Redis, empty at first, that keeps nothing on disk.
+// Server is one real Redis, empty at first, that keeps nothing on disk unless
+// its options say otherwise.
 type Server struct {
 	t       testing.TB
 	path    string
@@ -82,8 +84,19 @@ func (s *Server) Kill() {
 	}
 }
 
-// Restart starts the server again on its port, empty, after a Kill or in place
-// of one.
+// Signal sends the server a signal, such as SIGSTOP. A killed server gets none.
+func (s *Server) Signal(signal os.Signal) {
+	s.t.Helper()
+	if s.process == nil {
+		return
+	}
+	if err := s.process.cmd.Process.Signal(signal); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// Restart starts the server again on its port, after a Kill or in place of one:
+// empty, unless its options have it keep a file.
 func (s *Server) Restart() {
 	s.t.Helper()
 	s.Kill()
@@ -109,7 +122,7 @@ func (s *Server) run() error {
 	if err != nil {
 		return err
 	}
-	client := redis.NewClient(&redis.Options{Addr: s.Addr(), Password: s.secret, MaxRetries: -1, DialTimeout: time.Second, ReadTimeout: time.Second})
+	client := redis.NewClient(s.lookOptions())
 	defer client.Close()
 	own := fmt.Sprintf("process_id:%d\r\n", p.pid)
 	answers := func() bool {
@@ -127,6 +140,11 @@ func (s *Server) run() error {
 	}
 	s.process = p
 	return nil
+}
+
+// lookOptions are those of a client that looks at the server and does not wait.
+func (s *Server) lookOptions() *redis.Options {
+	return &redis.Options{Addr: s.Addr(), Password: s.secret, MaxRetries: -1, DialTimeout: time.Second, ReadTimeout: time.Second}
 }
 
 func open(t testing.TB, o redisconn.Options) redis.UniversalClient {
