@@ -10,22 +10,30 @@ import (
 	"github.com/sendgate/sendgate/internal/programs"
 )
 
-// defect is a fault that gates have when they are told so. The programs of this
-// test are built from sources that were edited for it.
+// defect is a fault that gates have when they are told so. The programs are
+// built from sources that were edited for it.
 type defect struct {
-	name  string
-	bring func(r *rig) // what it does not survive
-	scale int
-	shows func(row *row) int
-	long  bool // for the long form alone
+	name    string
+	bring   func(r *rig) // what it does not survive
+	touches reach
+	scale   int
+	shows   func(row *row) int
+	long    bool // for the long form alone
 }
 
 var defects = []defect{
-	{name: "answered before it is stored", bring: killInBurst, scale: 1, shows: func(row *row) int { return row.lost }},
-	{name: "not obeyed by the gate that answered", bring: hurriedBlackHole, scale: 1, shows: func(row *row) int { return row.disobedient + row.wrongStops }},
-	{name: "lease ignored", bring: oldFill, scale: 1, shows: func(row *row) int { return row.lost }},
-	{name: "never swept", bring: redisRestarted, scale: 1, shows: func(row *row) int { return row.lost }, long: true},
-	{name: "pending changes cleared at once", bring: failoverAndRestart, scale: 3, shows: func(row *row) int { return row.lost }, long: true},
+	{name: "answered before it is stored", bring: killInBurst, touches: theVictim, scale: 1, shows: func(row *row) int { return row.lost }},
+	{
+		name: "not obeyed by the gate that answered", bring: hurriedBlackHole, touches: theVictim, scale: 1,
+		shows: func(row *row) int { return row.disobedient + row.wrongStops },
+	},
+	{name: "lease ignored", bring: oldFill, touches: theVictim, scale: 1, shows: func(row *row) int { return row.lost }},
+	{name: "never swept", bring: twoMasters, touches: noGate, scale: 1, shows: func(row *row) int { return row.wrongSends + row.wrongStops }},
+	{name: "never swept", bring: redisRestarted, touches: everyGate, scale: 1, shows: func(row *row) int { return row.lost }, long: true},
+	{
+		name: "pending changes cleared at once", bring: failoverAndRestart, touches: everyGate, scale: 3,
+		shows: func(row *row) int { return row.lost }, long: true,
+	},
 }
 
 // edits bring the defects in: what stands once in a source file, and what is
@@ -41,7 +49,7 @@ import (
 
 var ahead, _ = time.ParseDuration(os.Getenv("` + clockVariable + `"))
 `},
-	{"prefs/service.go", "return next, s.store.Put(ctx, next, r.Revision)", `if defective("answered before it is stored") {
+	{"prefs/write.go", "return next, s.store.Put(ctx, next, r.Revision)", `if defective("answered before it is stored") {
 		go func() {
 			time.Sleep(500 * time.Millisecond)
 			_ = s.store.Put(context.WithoutCancel(ctx), next, r.Revision)
@@ -49,18 +57,18 @@ var ahead, _ = time.ParseDuration(os.Getenv("` + clockVariable + `"))
 		return next, nil
 	}
 	return next, s.store.Put(ctx, next, r.Revision)`},
-	{"prefs/service.go", "if len(r.Pending) > 0 {\n\t\ts.overlay.ApplySince(sendgate.ConsentOf(user, &r.Preferences), epoch)", `if len(r.Pending) > 0 {
-		if !defective("not obeyed by the gate that answered") {
-			s.overlay.ApplySince(sendgate.ConsentOf(user, &r.Preferences), epoch)
-		}`},
-	{"prefs/sweeper.go", "defer tick.Stop()\n", `defer tick.Stop()
+	{"prefs/service.go", "\ts.overlay.ApplySince(sendgate.ConsentOf(user, &r.Preferences), epoch)\n", `	if !defective("not obeyed by the gate that answered") {
+		s.overlay.ApplySince(sendgate.ConsentOf(user, &r.Preferences), epoch)
+	}
+`},
+	{"prefs/sweeper.go", "once := sync.OnceFunc(known)\n", `once := sync.OnceFunc(known)
 	if defective("never swept") {
-		known()
+		once()
 		<-ctx.Done()
 		return
 	}
 `},
-	{"prefs/sweeper.go", "\tpendingFor = 30 * time.Second\n", "\n"},
+	{"prefs/sightings.go", "\tpendingFor = 30 * time.Second\n", "\n"},
 	{"prefs/rediscache/rediscache.go", "redis.NewScript(fillSource)", "redis.NewScript(defective(fillSource))"},
 	{"prefs/rediscache/defective.go", "", `package rediscache
 
@@ -76,6 +84,20 @@ func defective(fill string) string {
 	return fill
 }
 `},
+	{"bloom/archive/archive.go", "\t\treturn buffered.Flush()\n", "\t\theldUp()\n\t\treturn buffered.Flush()\n"},
+	{"bloom/archive/held_up.go", "", `package archive
+
+import (
+	"os"
+	"time"
+)
+
+func heldUp() {
+	for os.Getenv("` + heldUpVariable + `") == "publishing" {
+		time.Sleep(time.Second)
+	}
+}
+`},
 	{"prefs/defective.go", "", `package prefs
 
 import (
@@ -89,21 +111,25 @@ var pendingFor = func() time.Duration {
 	if defective("pending changes cleared at once") {
 		return 0
 	}
+	if d, err := time.ParseDuration(os.Getenv("` + pendingVariable + `")); err == nil {
+		return d
+	}
 	return 30 * time.Second
 }()
 `},
 }
 
-// defectVariable tells a gate its defect, and clockVariable how far its clock
-// is ahead.
+// What edited programs read from their environment.
 const (
-	defectVariable = "CHAOS_DEFECT"
-	clockVariable  = "CHAOS_CLOCK"
+	defectVariable  = "CHAOS_DEFECT"  // a gate's defect
+	clockVariable   = "CHAOS_CLOCK"   // how far its clock is ahead
+	pendingVariable = "CHAOS_PENDING" // how long changes are pending at the least
+	heldUpVariable  = "CHAOS_HELD_UP" // at what a builder stands still
 )
 
-// TestEditedPrograms runs programs that were built of edited sources. Those
-// that have a defect must be seen to break the promise.
-func TestEditedPrograms(t *testing.T) {
+// TestDefectsAreNoticed runs programs that have a defect. They must be seen to
+// break the promise.
+func TestDefectsAreNoticed(t *testing.T) {
 	t.Cleanup(client.CloseIdleConnections)
 	folder := programs.Build(t, "-overlay", overlay(t))
 	for _, d := range defects {
@@ -114,47 +140,21 @@ func TestEditedPrograms(t *testing.T) {
 			})
 		}
 	}
-	t.Run("a clock 10 s ahead", func(t *testing.T) {
-		t.Parallel()
-		testClocksApart(t, folder)
-	})
 }
 
 func (d defect) isNoticed(t *testing.T, folder string) {
-	r := newRig(t, folder, 2, func(int) []string { return []string{defectVariable + "=" + d.name} })
+	r := newRig(t, rigOptions{scene: "defects", folder: folder, gates: 2, redis: onOne, environment: everyGateHas(defectVariable + "=" + d.name)})
 	r.scale, r.giveUp = d.scale, promise+promise/5
 	checking := r.check(0)
 	defer checking.end()
-	r.run(trouble{name: "none", bring: (*rig).buildWell})
-	row := r.run(trouble{name: d.name, bring: d.bring})
+	r.run(calm)
+	row := r.run(trouble{name: d.name, bring: d.bring, touches: d.touches})
 	checking.end()
 	if d.shows(row) == 0 {
 		t.Errorf("nothing was noticed of this; %d other faults were: %q", len(row.faults), row.faults)
 		return
 	}
 	t.Logf("noticed %d times; for example: %s", d.shows(row), row.faults[0])
-}
-
-// testClocksApart has one gate's clock run ahead of all others. That is a fault
-// which never ends, and is in nobody's way.
-func testClocksApart(t *testing.T, folder string) {
-	r := newRig(t, folder, 2, func(gate int) []string {
-		if gate > 0 {
-			return nil
-		}
-		return []string{clockVariable + "=10s"}
-	})
-	checking := r.check(0)
-	defer checking.end()
-	var rows []*row
-	for _, tr := range []trouble{
-		{name: "none", bring: (*rig).buildWell}, {name: "gate killed in a burst", bring: killInBurst},
-		{name: "Redis killed, back with its file", bring: redisRestarted},
-	} {
-		rows = append(rows, r.run(tr))
-	}
-	checking.end()
-	report(t, rows)
 }
 
 // overlay writes the edited sources, and the list of them that `go build`

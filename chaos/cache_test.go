@@ -6,19 +6,8 @@ import (
 
 	"github.com/sendgate/sendgate"
 	"github.com/sendgate/sendgate/keyspace"
+	"github.com/sendgate/sendgate/prefs"
 )
-
-// redisFull has Redis refuse all writes, as one without memory does.
-func redisFull(r *rig) {
-	for _, most := range []string{"1", "0"} { // none is without a limit
-		if err := r.client.ConfigSet(r.t.Context(), "maxmemory", most).Err(); err != nil {
-			r.t.Fatal(err)
-		}
-		if most == "1" {
-			r.lasts(2500 * time.Millisecond)
-		}
-	}
-}
 
 // oldFill has a gate read a record from the store before a change, and bring it
 // to the record cache after the change has been there and was evicted. Nobody
@@ -95,3 +84,79 @@ func (r *rig) beginRead(g *gate, p *person) (ended <-chan struct{}) {
 
 // fillTime is longer than a fill takes whose answer from the store is there.
 const fillTime = 300 * time.Millisecond
+
+// sweepReads is for how long the sweep waits for a read, less what it takes to
+// go on from there.
+const sweepReads = 1700 * time.Millisecond
+
+// oldSweep has a gate's sweep read a change from the store, and get the answer
+// after a newer change was acknowledged and a filter was built of that and
+// swapped in. Once it is the read by which the gate learns of what is pending,
+// and once the one by which it carries that on, which falls to either gate.
+func oldSweep(r *rig) {
+	timely := [2]int{}
+	for i := range 40 {
+		which := i % len(timely)
+		if timely[which] < r.scale && r.sweepLate(fmt.Sprintf("swept late %d in %s", i, r.row.Load().fault), which) {
+			timely[which]++
+		}
+		if timely[0]+timely[1] == len(timely)*r.scale {
+			return
+		}
+	}
+	r.t.Fatalf("this machine is too slow: only %d reads were still waited for when they were answered", timely)
+}
+
+// sweepLate does so for one user, with one of the reads that come one after the
+// other, and tells whether the gate was still waiting for it.
+func (r *rig) sweepLate(user string, which int) (timely bool) {
+	reader, writer, p := r.gates[0], r.gates[1], r.ledger.stranger(user)
+	defer r.ledger.join(p)
+	reads := 0
+	read := sent(".BatchGetItem", tablePrefix+"-records", user) // nobody asks about them
+	sprung := reader.store.holdAt(true, func(data []byte) bool {
+		if read(data) {
+			reads++
+		}
+		return reads > which
+	})
+	defer reader.store.heal()
+	on := which == 0
+	r.leaveBehind(p, on)
+	select {
+	case <-sprung:
+	case <-time.After(sweptWithin):
+		return false // the other gate has carried it on
+	}
+	began := time.Now()
+	r.change(r.row.Load(), p, promotions(user, !on), writer)
+	r.buildWell()
+	return time.Since(began) < sweepReads
+}
+
+// sweptWithin is longer than it takes two sweeps to find a change.
+const sweptWithin = 4500 * time.Millisecond
+
+// promotions switches somebody's promotions.
+func promotions(user string, on bool) op {
+	return setting(user, topics[0], on, func(s state) state { s.noPromotions = !on; return s })
+}
+
+// leaveBehind has a change be in the store alone, as a gate leaves it that is
+// killed right after.
+func (r *rig) leaveBehind(p *person, on bool) {
+	acknowledged, done := r.ledger.try(p, promotions(p.id, on))
+	defer done()
+	record, err := r.store.Get(r.t.Context(), sendgate.UserID(p.id))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	now, before := time.Now().UTC().Truncate(time.Millisecond), record.Revision
+	record.Revision, record.UpdatedAt = before+1, now
+	record.Settings = sendgate.Settings{{Topic: topics[0].name, Channel: topics[0].channel}: on}
+	record.Pending = append(record.Pending, prefs.Change{ID: "left behind", Revision: record.Revision, At: now})
+	if err := r.store.Put(r.t.Context(), record, before); err != nil {
+		r.t.Fatal(err)
+	}
+	acknowledged(nowhere)
+}

@@ -16,7 +16,7 @@ import (
 func builderKilled(r *rig) {
 	store := startProxy(r.t, r.dynamo.Addr())
 	scanning := store.holdAt(true, sent(".Scan"))
-	builder := r.build(r.redis.Addr(), store.addr())
+	builder := r.build(r.engine.addr(), store.addr())
 	select {
 	case <-scanning:
 	case <-builder.Ended():
@@ -29,15 +29,55 @@ func builderKilled(r *rig) {
 	r.buildWell()
 }
 
-// snapshotsCorrupted spoils what is published while it is in use, and publishes
-// garbage. A gate that is started then finds nothing that it can use, and
-// another one keeps what it has; until a good one is built.
-func snapshotsCorrupted(r *rig) {
-	published, err := filepath.Glob(filepath.Join(r.archive, "*.filter"))
+// builderKilledPublishing kills a builder that has written a part of a snapshot,
+// and one that has published one and is about to tell the gates. Then another
+// one builds.
+func builderKilledPublishing(r *rig) {
+	published := r.generations()
+	builder := r.buildWith(r.edited, append(through(r.engine.addr(), r.dynamo.Addr()), heldUpVariable+"=publishing")...)
+	until(r.t, "a part of a snapshot is written", func() bool {
+		parts, err := filepath.Glob(filepath.Join(r.archive, ".*.part"))
+		return err == nil && len(parts) > 0
+	})
+	builder.Kill()
+	if now := r.generations(); !slices.Equal(now, published) {
+		r.t.Fatalf("a builder was held up that has published: %q, and then %q", published, now)
+	}
+
+	link := startProxy(r.t, r.engine.addr())
+	telling := link.holdAt(false, sent("\r\npublish\r\n"))
+	builder = r.build(link.addr(), r.dynamo.Addr())
+	select {
+	case <-telling:
+	case <-builder.Ended():
+		r.t.Fatalf("the builder ended before it told the gates, and said: %s", builder.Said())
+	case <-time.After(patience):
+		r.t.Fatal("the builder does not tell the gates")
+	}
+	builder.Kill()
+	link.reset()
+	if now := r.generations(); slices.Equal(now, published) {
+		r.t.Fatal("a builder tells of a snapshot before it is published")
+	}
+	r.buildWell()
+}
+
+// generations lists the files of what is published, the oldest first.
+func (r *rig) generations() []string {
+	r.t.Helper()
+	published, err := filepath.Glob(filepath.Join(r.archive, "[^.]*.filter"))
 	if err != nil || len(published) == 0 {
 		r.t.Fatalf("nothing is published in %s: %v", r.archive, err)
 	}
 	slices.Sort(published)
+	return published
+}
+
+// snapshotsCorrupted spoils what is published while it is in use, and publishes
+// garbage. A gate that is started then finds nothing that it can use, and
+// another one keeps what it has; until a good one is built.
+func snapshotsCorrupted(r *rig) {
+	published := r.generations()
 	for i, name := range published {
 		data, err := os.ReadFile(name)
 		if err != nil {
@@ -76,42 +116,4 @@ func cutLast(s, sep string) (before, after string, found bool) {
 		return s, "", false
 	}
 	return s[:i], s[i+len(sep):], true
-}
-
-// lag is for how long the replica has heard nothing when it becomes the master.
-const lag = 2500 * time.Millisecond
-
-// failover makes a replica the master that has missed the last seconds. What
-// the gates announced meanwhile is lost with the old master, caps included.
-func failover(r *rig) {
-	ctx := r.t.Context()
-	link := startProxy(r.t, r.redis.Addr())
-	replica := startRedis(r.t)
-	host, port, _ := strings.Cut(link.addr(), ":")
-	client := replica.Client()
-	if err := client.SlaveOf(ctx, host, port).Err(); err != nil {
-		r.t.Fatal(err)
-	}
-	until(r.t, "the replica follows", func() bool {
-		info, err := client.Info(ctx, "replication").Result()
-		return err == nil && strings.Contains(info, "master_link_status:up")
-	})
-	link.blackHole()
-	r.lasts(lag)
-	r.redis.Kill()
-	if err := client.SlaveOf(ctx, "NO", "ONE").Err(); err != nil {
-		r.t.Fatal(err)
-	}
-	r.useRedis(replica)
-	r.eachGate(func(g *gate) { g.redis.lead(replica.Addr()) })
-}
-
-// failoverAndRestart takes away what gates remember as well, so that only the
-// store knows of the last seconds.
-func failoverAndRestart(r *rig) {
-	failover(r)
-	r.eachGate(func(g *gate) {
-		g.kill()
-		g.start()
-	})
 }

@@ -20,7 +20,8 @@ import (
 // when there is an answer.
 var client = &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
 
-// gate is one `gate serve`, through all its lives, behind two proxies.
+// gate is one `gate serve`, through all its lives, behind two proxies; where
+// there is more than one Redis, they tell their addresses, and redis is nil.
 type gate struct {
 	rig          *rig
 	index        int

@@ -38,8 +38,22 @@ type place struct{ gate, life int }
 
 var nowhere = place{gate: -1}
 
-// fault is a time in which changes may be late. It goes on while over is zero.
-type fault struct{ began, over time.Time }
+// fault is a time in which changes may be late at some gates. It goes on while
+// over is zero.
+type fault struct {
+	touches     reach
+	began, over time.Time
+}
+
+// reach is the index of the gate that a fault is in the way of, or one of
+// these. All other gates are held to the promise while it goes on.
+type reach int
+
+const (
+	theVictim reach = 0
+	everyGate reach = -1
+	noGate    reach = -2
+)
 
 // enrol adds people whom nobody has seen.
 func (l *ledger) enrol(ids []string) {
@@ -106,10 +120,10 @@ func (l *ledger) try(p *person, o op) (acknowledged func(by place), done func())
 	return acknowledged, done
 }
 
-func (l *ledger) faultBegins() {
+func (l *ledger) faultBegins(touches reach) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.faults = append(l.faults, fault{began: time.Now()})
+	l.faults = append(l.faults, fault{touches: touches, began: time.Now()})
 }
 
 func (l *ledger) faultEnds() time.Time {
@@ -135,7 +149,7 @@ func (l *ledger) right(p *person, about topic, by place, asked time.Time) (lawfu
 	for i, v := range p.versions[own:] {
 		for s := range v.states {
 			obeyed.add(about, s)
-			if i == len(p.versions[own:])-1 || l.excused(v.ended, asked) {
+			if i == len(p.versions[own:])-1 || l.excused(by.gate, v.ended, asked) {
 				lawful.add(about, s)
 			}
 		}
@@ -148,17 +162,42 @@ func (l *ledger) right(p *person, about topic, by place, asked time.Time) (lawfu
 
 // excused tells whether a gate that is asked at some time may not know yet what
 // was acknowledged at another.
-func (l *ledger) excused(acked, asked time.Time) bool {
+func (l *ledger) excused(gate int, acked, asked time.Time) bool {
 	due := acked.Add(promise)
-	if asked.Before(due) {
-		return true
-	}
+	return asked.Before(due) || l.inTheWay(gate, due, asked)
+}
+
+// inTheWay tells whether a fault may have kept a gate that is asked at some time
+// from knowing what it was to know at another.
+func (l *ledger) inTheWay(gate int, due, asked time.Time) bool {
 	for _, f := range l.faults {
-		if f.began.Before(due) && (f.over.IsZero() || asked.Before(f.over.Add(promise))) {
+		touched := f.touches == everyGate || f.touches == reach(gate)
+		if touched && f.began.Before(due) && (f.over.IsZero() || asked.Before(f.over.Add(promise))) {
 			return true
 		}
 	}
 	return false
+}
+
+// behind is for how long what a gate has answered was not right any more when
+// it was asked, where no fault was in its way.
+func (l *ledger) behind(p *person, about topic, gate int, asked time.Time, send bool) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i := len(p.versions) - 1; i >= 0; i-- {
+		v, said := p.versions[i], answers{}
+		for s := range v.states {
+			said.add(about, s)
+		}
+		switch {
+		case !said.allow(send):
+		case v.ended.IsZero() || l.inTheWay(gate, v.ended, asked):
+			return 0
+		default:
+			return max(0, asked.Sub(v.ended))
+		}
+	}
+	return 0
 }
 
 // stands is what stands of a person: which answers are right, the least

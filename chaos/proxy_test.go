@@ -51,7 +51,13 @@ func startProxy(t *testing.T, target string) *proxy {
 	return p
 }
 
-func (p *proxy) addr() string { return p.listener.Addr().String() }
+// addr is the proxy's own host:port; none of no proxy.
+func (p *proxy) addr() string {
+	if p == nil {
+		return ""
+	}
+	return p.listener.Addr().String()
+}
 
 func (p *proxy) accept() {
 	for {

@@ -27,19 +27,22 @@ const (
 // rig is everything that runs beside this test, and what is known of it.
 type rig struct {
 	t           *testing.T
+	scene       string
 	folder      string                  // of the programs
+	edited      string                  // of those that were built of edited sources
 	environment func(gate int) []string // beside where the engines are
 	config      string                  // file of gates and builder
 	archive     string                  // folder of published filters
-	redis       *redistest.Server
-	client      redis.UniversalClient // of the Redis that is the master
+	engine      engine
+	client      redis.UniversalClient // of whatever Redis serves
+	failed      *redistest.Server     // the master of a cluster that a fault was about
 	dynamo      *dynamotest.Server
 	store       prefs.Store
 	space       *keyspace.Space
 	gates       []*gate
 	ledger      *ledger
-	seed        uint64
 	scale       int           // how many times as long faults last
+	stall       time.Duration // of what is stalled for long
 	giveUp      time.Duration // after the end of a fault, on what is not in force
 
 	row    atomic.Pointer[row] // that is being filled
@@ -47,17 +50,42 @@ type rig struct {
 	avoid  atomic.Int32        // the gate that all writers but one keep away from; -1: none
 }
 
-// newRig starts the engines and so many gates. environment may be nil.
-func newRig(t *testing.T, folder string, gates int, environment func(gate int) []string) *rig {
-	t.Helper()
-	if environment == nil {
-		environment = func(int) []string { return nil }
+// rigOptions say what a rig is made of.
+type rigOptions struct {
+	scene          string
+	folder, edited string       // of the programs; the latter is of faults that need it
+	gates          int          // how many
+	redis          func(r *rig) // starts the Redis
+	environment    func(gate int) []string
+}
+
+func everyGateHas(variable string) func(gate int) []string {
+	return func(int) []string { return []string{variable} }
+}
+
+func theVictimHas(variable string) func(gate int) []string {
+	return func(gate int) []string {
+		if gate != int(theVictim) {
+			return nil
+		}
+		return []string{variable}
 	}
-	r := &rig{t: t, folder: folder, environment: environment, dynamo: dynamotest.Start(t), ledger: &ledger{}, seed: *seed, scale: 1, giveUp: 4 * promise}
+}
+
+// newRig starts the engines and the gates.
+func newRig(t *testing.T, o rigOptions) *rig {
+	t.Helper()
+	if o.environment == nil {
+		o.environment = func(int) []string { return nil }
+	}
+	r := &rig{
+		t: t, scene: o.scene, folder: o.folder, edited: o.edited, environment: o.environment, dynamo: dynamotest.Start(t), ledger: &ledger{},
+		scale: 1, stall: 3500 * time.Millisecond, giveUp: 4 * promise,
+	}
 	r.target.Store(-1)
 	r.avoid.Store(-1)
 	r.row.Store(&row{})
-	r.useRedis(startRedis(t))
+	o.redis(r)
 	store, err := dynamostore.Open(t.Context(), dynamostore.Options{Config: r.dynamo.Config(), TablePrefix: tablePrefix, Create: true})
 	if err != nil {
 		t.Fatal(err)
@@ -68,23 +96,16 @@ func newRig(t *testing.T, folder string, gates int, environment func(gate int) [
 		t.Fatal(err)
 	}
 	r.configure()
-	for i := range gates {
-		g := &gate{rig: r, index: i, redis: startProxy(t, r.redis.Addr()), store: startProxy(t, r.dynamo.Addr())}
+	for i := range o.gates {
+		g := &gate{rig: r, index: i, store: startProxy(t, r.dynamo.Addr())}
+		if r.engine.one != nil {
+			g.redis = startProxy(t, r.engine.one.Addr())
+		}
 		r.gates = append(r.gates, g)
 		g.start()
 	}
 	return r
 }
-
-// startRedis starts a Redis that keeps a file, and waits for no further replica
-// before it serves one.
-func startRedis(t *testing.T) *redistest.Server {
-	t.Helper()
-	return redistest.Start(t, "--appendonly", "yes", "--repl-diskless-sync-delay", "0")
-}
-
-// useRedis makes a server the master as far as this side goes by it.
-func (r *rig) useRedis(s *redistest.Server) { r.redis, r.client = s, s.Client() }
 
 // configure writes the file that gates and builder share. The limits are those
 // of a machine that is busy with other tests.
@@ -99,7 +120,7 @@ func (r *rig) configure() {
 		"catalog.yaml": catalog(),
 		"gate.yaml": map[string]any{
 			"listen": "127.0.0.1:0", "catalog": "catalog.yaml", "partitions": partitions,
-			"redis":    map[string]any{"addrs": []string{"127.0.0.1:1"}}, // each has a proxy of its own
+			"redis":    r.engine.options(),
 			"store":    map[string]any{"dynamodb": map[string]any{"region": "eu-west-1", "endpoint": "http://127.0.0.1:1", "table_prefix": tablePrefix}},
 			"timeouts": map[string]any{"redis": "250ms", "store": "1s"},
 			"filter": map[string]any{
@@ -119,10 +140,16 @@ func (r *rig) configure() {
 	r.config = filepath.Join(dir, "gate.yaml")
 }
 
-// build starts the builder, for one run.
+// build starts the builder, for one run. An address that is empty is what the
+// file says.
 func (r *rig) build(redis, dynamo string) *programs.Process {
 	r.t.Helper()
-	return programs.Start(r.t, programs.Options{Environment: through(redis, dynamo)}, filepath.Join(r.folder, "bloombuilder"), "--config", r.config, "--once")
+	return r.buildWith(r.folder, through(redis, dynamo)...)
+}
+
+func (r *rig) buildWith(folder string, environment ...string) *programs.Process {
+	r.t.Helper()
+	return programs.Start(r.t, programs.Options{Environment: environment}, filepath.Join(folder, "bloombuilder"), "--config", r.config, "--once")
 }
 
 // buildWell builds a filter and waits until every gate has it.
@@ -132,18 +159,22 @@ func (r *rig) buildWell() {
 	for i, g := range r.gates {
 		before[i] = g.metric("sendgate_filter_generation")
 	}
-	r.build(r.redis.Addr(), r.dynamo.Addr()).Wait()
+	r.build(r.engine.addr(), r.dynamo.Addr()).Wait()
 	for i, g := range r.gates {
 		until(r.t, "every gate has the new filter", func() bool { return g.metric("sendgate_filter_generation") > before[i] })
 	}
 }
 
-// through has a program use these addresses.
+// through has a program use these addresses, where there are any.
 func through(redis, dynamo string) []string {
-	return []string{"SENDGATE_REDIS_ADDRS=" + redis, "SENDGATE_STORE_DYNAMODB_ENDPOINT=http://" + dynamo}
+	environment := []string{"SENDGATE_STORE_DYNAMODB_ENDPOINT=http://" + dynamo}
+	if redis != "" {
+		environment = append(environment, "SENDGATE_REDIS_ADDRS="+redis)
+	}
+	return environment
 }
 
 // dice are random numbers of the seed, of their own for each use.
-func (r *rig) dice(use, which uint64) *rand.Rand {
-	return rand.New(rand.NewPCG(r.seed, use<<32|which))
+func dice(use, which uint64) *rand.Rand {
+	return rand.New(rand.NewPCG(*seed, use<<32|which))
 }

@@ -11,7 +11,8 @@ import (
 
 // row is what one fault came to.
 type row struct {
-	fault string
+	scene, fault string
+	stated       string // why more than the limit of a cap may be charged; empty: it may not
 
 	mu                                  sync.Mutex
 	changes, tried                      int // acknowledged; without an answer or refused for now
@@ -20,7 +21,7 @@ type row struct {
 	worst                               time.Duration
 	wrongSends, wrongStops, disobedient int            // checks
 	degraded, degradedSends             int            // the latter are allowances of somebody who is out
-	charged, allowance                  int            // of a person's caps, the most; and what it may be
+	charged, allowance                  int            // under a person's cap, the most; and what it may be
 	charges                             map[string]int // by person
 	faults                              []string
 }
@@ -43,16 +44,33 @@ func (r *row) count(counter *int, n int) {
 	*counter += n
 }
 
+// sawEffect notes how long something took to be in force, at the least.
+func (r *row) sawEffect(after time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.worst = max(r.worst, after)
+}
+
+// overshoot is how many were charged beyond the limit of their caps, of all
+// people together.
+func (r *row) overshoot() (n int) {
+	for _, charged := range r.charges {
+		n += max(0, charged-limit)
+	}
+	return n
+}
+
 // table writes the table that a run ends with.
 func table(t *testing.T, rows []*row) {
 	t.Helper()
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "fault\tacknowledged\tno answer\tlost\tlate\tworst time to effect\twrong sends\twrong suppressions\tchecks\tdegraded\tsent degraded\tmost charged under a cap\t")
+	fmt.Fprintln(w, "rig\tfault\tacknowledged\tno answer\tlost\tlate\tworst time to effect\twrong sends\twrong suppressions\tchecks\tdegraded\tsent degraded\tmost charged under a cap\tovershoot\t  stated allowance")
 	for _, r := range rows {
-		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%s\t%d\t%d\t%d\t%d\t%d\t%d of %d\t\n", r.fault, r.changes, r.tried, r.lost, r.late,
-			r.worst.Round(time.Millisecond), r.wrongSends+r.disobedient, r.wrongStops, r.checks, r.degraded, r.degradedSends, r.charged, r.allowance)
+		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%d\t%s\t%d\t%d\t%d\t%d\t%d\t%d of %d\t%d\t  %s\n", r.scene, r.fault, r.changes, r.tried, r.lost, r.late,
+			r.worst.Round(time.Millisecond), r.wrongSends+r.disobedient, r.wrongStops, r.checks, r.degraded, r.degradedSends, r.charged, r.allowance,
+			r.overshoot(), r.stated)
 	}
 	_ = w.Flush()
-	t.Logf("a limit of %s:\n%s", promise, b.String())
+	t.Logf("a limit of %s, and caps of %d:\n%s", promise, limit, b.String())
 }

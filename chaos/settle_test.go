@@ -1,9 +1,12 @@
 package chaos_test
 
 import (
+	"errors"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/sendgate/sendgate"
 	"github.com/sendgate/sendgate/keyspace"
@@ -11,12 +14,13 @@ import (
 
 // settling is what has been found to be as acknowledged, since a fault ended.
 type settling struct {
-	rig   *rig
-	row   *row
-	since time.Time
-	mu    sync.Mutex
-	found map[claim]int // with the number of changes that it was found after
-	open  map[claim]string
+	rig          *rig
+	row          *row
+	since, began time.Time // when the fault ended, and when it was first looked
+	mu           sync.Mutex
+	found        map[claim]int // with the number of changes that it was found after
+	open         map[claim]string
+	waited       map[claim]bool // for what was found not to be so
 }
 
 // claim is a gate that is to obey, or the record cache (of index -1) that is to
@@ -31,7 +35,10 @@ const recordCache = -1
 // settle waits until every gate obeys everything that was acknowledged, and
 // the record cache holds nothing older; and times it.
 func (r *rig) settle(row *row, since time.Time) {
-	s := &settling{rig: r, row: row, since: since, found: map[claim]int{}, open: map[claim]string{}}
+	s := &settling{
+		rig: r, row: row, since: since, began: time.Now(),
+		found: map[claim]int{}, open: map[claim]string{}, waited: map[claim]bool{},
+	}
 	within(r.giveUp, s.look)
 	if s.look() {
 		return
@@ -102,17 +109,20 @@ func (s *settling) askCache(people []*person) {
 	if len(people) == 0 {
 		return
 	}
-	keys := make([]string, len(people))
-	for i, p := range people {
-		keys[i] = s.rig.space.Record(sendgate.UserID(p.id))
-	}
-	values, err := s.rig.client.MGet(s.rig.t.Context(), keys...).Result()
+	values := make([]*redis.StringCmd, len(people))
+	_, _ = s.rig.client.Pipelined(s.rig.t.Context(), func(pipe redis.Pipeliner) error { // each has its error
+		for i, p := range people {
+			values[i] = pipe.Get(s.rig.t.Context(), s.rig.space.Record(sendgate.UserID(p.id)))
+		}
+		return nil
+	})
 	for i, p := range people {
 		_, least, changes, acked, busy := s.rig.ledger.stands(p)
+		text, err := values[i].Result()
 		why := ""
-		if err != nil {
+		if err != nil && !errors.Is(err, redis.Nil) {
 			why = "the record cache: " + err.Error()
-		} else if text, ok := values[i].(string); ok {
+		} else if err == nil {
 			if revision, _, ok := keyspace.ParseRecordValue(text); ok && revision < least {
 				why = "the record cache holds an older revision"
 			}
@@ -126,18 +136,19 @@ func (s *settling) note(c claim, changes int, acked time.Time, busy bool, why st
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if why != "" || busy {
-		s.open[c] = why
+		s.open[c], s.waited[c] = why, s.waited[c] || why != ""
 		return
 	}
 	s.found[c] = changes
-	from := s.since
+	from := s.began
+	if s.waited[c] {
+		from = s.since // which may be well before
+	}
 	if acked.After(from) {
 		from = acked
 	}
 	took := time.Since(from)
-	s.row.mu.Lock()
-	s.row.worst = max(s.row.worst, took)
-	s.row.mu.Unlock()
+	s.row.sawEffect(took)
 	if took > promise {
 		s.row.blame(&s.row.late, "in force after %s only, at %d (%d is the record cache): %s", took.Round(time.Millisecond), c.index, recordCache, c.person.id)
 	}

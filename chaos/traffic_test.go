@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 )
@@ -36,7 +38,7 @@ func (r *rig) write(row *row, newest []*person, use uint64) *traffic {
 	w := &traffic{stop: stop}
 	everybody := r.ledger.everybody()
 	for i := range writers {
-		dice := r.dice(use, uint64(i))
+		dice := dice(use, uint64(i))
 		var mine, earlier []*person
 		for n, p := range everybody {
 			switch {
@@ -104,7 +106,7 @@ func (r *rig) check(use uint64) *traffic {
 	ctx, stop := context.WithCancel(context.Background())
 	w := &traffic{stop: stop}
 	for i, g := range r.gates {
-		dice := r.dice(use, uint64(i))
+		dice := dice(use, uint64(i))
 		w.work.Go(func() {
 			pace := time.NewTicker(checkEvery)
 			defer pace.Stop()
@@ -128,8 +130,9 @@ func (r *rig) checkOnce(g *gate, dice *rand.Rand) {
 		return
 	}
 	some := make([]*person, checkAbout)
-	for i := range some {
-		some[i] = everybody[dice.IntN(len(everybody))]
+	for i := range some { // of whom half are changing their minds now
+		from := i % 2 * max(0, len(everybody)-newPeople)
+		some[i] = everybody[from+dice.IntN(len(everybody)-from)]
 	}
 	url, is := g.at()
 	r.look(url, is, some)
@@ -167,6 +170,9 @@ func (r *rig) judge(row *row, p *person, about topic, is place, asked time.Time,
 	case send && !obeyed.send:
 		row.blame(&row.disobedient, "%s, and has acknowledged otherwise itself", what())
 	case lawful.allow(send):
+		if !d.Degraded {
+			row.sawEffect(r.ledger.behind(p, about, is.gate, asked, send))
+		}
 	case d.Degraded && !send: // it says itself that it cannot know
 	case d.Degraded && about.mayGuess:
 		row.count(&row.degradedSends, 1)
@@ -186,11 +192,16 @@ func (r *rig) charge(g *gate, notification string) {
 	row.mu.Lock()
 	user := fmt.Sprintf("capped %s %d", row.fault, row.checks/chargedFor)
 	row.mu.Unlock()
+	r.chargeOne(row, g, notification, user)
+}
+
+// chargeOne asks for a slot of somebody, and tells whether it was granted.
+func (r *rig) chargeOne(row *row, g *gate, notification, user string) (granted bool) {
 	url, _ := g.at()
 	status, data, err := call(url, http.MethodPost, "/v1/check", question{notification, user, limited, "email"})
 	var d decision
 	if err != nil || status != http.StatusOK || json.Unmarshal(data, &d) != nil || !d.sends() {
-		return
+		return false
 	}
 	row.mu.Lock()
 	defer row.mu.Unlock()
@@ -199,6 +210,22 @@ func (r *rig) charge(g *gate, notification string) {
 	}
 	row.charges[user]++
 	row.charged = max(row.charged, row.charges[user])
+	return true
+}
+
+// fillCaps asks for slots of everybody who was charged while the fault went on
+// until there are none, so that it shows how many were given back.
+func (r *rig) fillCaps(row *row) {
+	row.mu.Lock()
+	users := slices.Sorted(maps.Keys(row.charges))
+	row.mu.Unlock()
+	for _, user := range users {
+		for i := range 3 * limit {
+			if !r.chargeOne(row, r.gates[i%len(r.gates)], fmt.Sprintf("filled%d", i), user) {
+				break
+			}
+		}
+	}
 }
 
 // chargedFor is for how many checks the same person is charged.
