@@ -60,7 +60,7 @@ type ServiceOptions struct {
 func NewService(o ServiceOptions) *Service {
 	return &Service{
 		store: o.Store, carrier: o.Carrier, overlay: o.Overlay, catalog: o.Catalog, log: o.Log, now: o.Now,
-		edits: newTurns(),
+		edits: newTurns(mostEdits),
 	}
 }
 
