@@ -9,7 +9,7 @@ E2E := go test -count=1 -timeout 20m ./e2e
 LINT := go tool -modfile=tools/go.mod golangci-lint
 CLI := github.com/sendgate/sendgate/internal/cli
 
-.PHONY: help build test e2e chaos engines lint fuzz bench
+.PHONY: help build test e2e chaos storm engines lint fuzz bench
 
 help: ## list the targets
 	@sed -nE 's/^([a-z0-9]+):.*## (.*)/  make \1\t\2/p' Makefile | expand -t 18
@@ -33,6 +33,9 @@ CHAOSFLAGS ?=
 chaos: engines ## bring about faults while people change their minds; CHAOSFLAGS=-chaos.long takes long
 	$(CHAOS) -v $(CHAOSFLAGS)
 
+storm: engines ## measure how changes get through: eight gates, and as many changes as the machine takes
+	go test -run '^$$' -bench . -timeout 30m ./storm
+
 engines: ## install the engines that the tests start (redis-server, dynalite), where they are missing
 	@tools/engines.sh
 
@@ -54,4 +57,4 @@ fuzz: ## run every fuzz target for FUZZTIME each
 	done
 
 bench: ## run the benchmarks beside the code
-	go test -run '^$$' -bench . -benchmem ./...
+	go test -run '^$$' -bench . -benchmem $$(go list ./... | grep -v /storm$$)
