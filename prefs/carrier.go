@@ -24,10 +24,10 @@ type Announcer interface {
 }
 
 const (
-	carryMost  = 100             // records carried on in one round trip
-	carryAbout = 8               // such lots at once, of those that requests wait for
-	carryQueue = 10_000          // records that wait for their lot
-	carryLimit = 2 * time.Second // of carrying one lot on
+	lotSize    = 100             // records carried on in one round trip
+	lotsAtOnce = 8               // such lots at once, of those that requests wait for
+	lotQueue   = 10_000          // records that wait for their lot
+	lotLimit   = 2 * time.Second // of carrying one lot on
 	// partLimit is of one call to Redis about many users: a part of it that does
 	// not answer holds up what belongs to others for no longer.
 	partLimit  = 500 * time.Millisecond
@@ -61,8 +61,8 @@ func NewCarrier(store interface {
 	AuditLog
 }, announcer Announcer) *Carrier {
 	c := &Carrier{store: store, announcer: announcer}
-	c.lots = newLots(carryMost, carryAbout, carryQueue, func(readings []Reading) []error {
-		ctx, cancel := context.WithTimeout(context.Background(), carryLimit)
+	c.lots = newLots(lotSize, lotsAtOnce, lotQueue, func(readings []Reading) []error {
+		ctx, cancel := context.WithTimeout(context.Background(), lotLimit)
 		defer cancel()
 		return c.CarryAll(ctx, readings)
 	})

@@ -14,10 +14,10 @@ var (
 // lots gathers what callers want done while earlier lots are being done, and
 // does it together. A caller without company is served at once.
 type lots struct {
-	do    func([]Reading) []error
-	most  int // in one lot
-	about int // lots at once
-	queue int // readings that wait
+	do     func([]Reading) []error
+	size   int // readings in one lot, at the most
+	atOnce int // lots, at the most
+	queue  int // readings that wait, at the most
 
 	mu      sync.Mutex
 	waiting []*lot
@@ -33,8 +33,8 @@ type lot struct {
 	done     chan struct{} // closed once errs are there
 }
 
-func newLots(most, about, queue int, do func([]Reading) []error) *lots {
-	return &lots{do: do, most: most, about: about, queue: queue}
+func newLots(size, atOnce, queue int, do func([]Reading) []error) *lots {
+	return &lots{do: do, size: size, atOnce: atOnce, queue: queue}
 }
 
 // join has a reading done with others, and waits for that.
@@ -60,7 +60,7 @@ func (l *lots) enter(r Reading) (mine *lot, place int, err error) {
 	case l.length == l.queue:
 		return nil, 0, errTooManyWait
 	}
-	if n := len(l.waiting); n > 0 && len(l.waiting[n-1].readings) < l.most {
+	if n := len(l.waiting); n > 0 && len(l.waiting[n-1].readings) < l.size {
 		mine = l.waiting[n-1]
 	} else {
 		mine = &lot{done: make(chan struct{})}
@@ -68,7 +68,7 @@ func (l *lots) enter(r Reading) (mine *lot, place int, err error) {
 	}
 	mine.readings = append(mine.readings, r)
 	l.length++
-	if l.busy < l.about {
+	if l.busy < l.atOnce {
 		l.busy++
 		l.running.Go(l.work)
 	}

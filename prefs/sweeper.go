@@ -244,7 +244,7 @@ func (s *Sweeper) unfinished(pending []PendingEntry, epoch int64, now time.Time)
 func (s *Sweeper) inLots(ctx context.Context, users []sendgate.UserID, f func(context.Context, []sendgate.UserID) error) error {
 	var work errgroup.Group
 	work.SetLimit(sweepWorkers)
-	for some := range slices.Chunk(users, carryMost) {
+	for some := range slices.Chunk(users, lotSize) {
 		work.Go(func() error {
 			ctx, cancel := context.WithTimeout(ctx, sweepLimit)
 			defer cancel()
