@@ -13,6 +13,11 @@ type Command struct {
 	redis.Cmder
 }
 
+// NoRetry tells go-redis that a command must not be sent a second time when its
+// answer is lost. Left alone, a cluster client repeats what a broken connection
+// cost it.
+func (Command) NoRetry() bool { return true }
+
 // Exec sends commands in one round trip to each Redis that they concern, each
 // once, and waits for the answers. Every command has its own error afterwards.
 //
@@ -74,12 +79,12 @@ func send(ctx context.Context, client sender, commands []Command) {
 	case 0:
 		return
 	case 1:
-		_ = client.Process(ctx, commands[0].Cmder) // which has the error
+		_ = client.Process(ctx, commands[0]) // which has the error
 		return
 	}
 	pipe := client.Pipeline()
 	for _, c := range commands {
-		_ = pipe.Process(ctx, c.Cmder) // only queues
+		_ = pipe.Process(ctx, c) // only queues
 	}
 	_, _ = pipe.Exec(ctx) // every command has its own error
 }
