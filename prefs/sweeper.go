@@ -20,6 +20,7 @@ const (
 	sweepLimit   = 3 * time.Second // of one lot of records
 	sweepWorkers = 8               // lots at once
 	sweepMost    = 2000            // records of a shard that one sweep carries on; the next one goes on
+	shardsAtOnce = 4               // that are looked at
 	shareLimit   = 250 * time.Millisecond
 )
 
@@ -76,37 +77,46 @@ func NewSweeper(o SweeperOptions) *Sweeper {
 	}
 }
 
-// Run sweeps until the context ends, every two seconds; after a sweep that took
-// longer, it rests for as long as that took. known is called once the gate
-// knows every change that was pending when it began.
+// Run sweeps until the context ends, every two seconds; after a look at what is
+// pending that took longer, it rests for a quarter of that. known is called once
+// the gate knows every change that was pending when it began. What this gate
+// obeys does not wait for what is carried on, which may take its time.
 func (s *Sweeper) Run(ctx context.Context, known func()) {
 	once := sync.OnceFunc(known)
+	var carrying sync.WaitGroup
+	defer carrying.Wait()
+	carried := make(chan struct{}, 1) // holds one while nothing is being carried on
+	carried <- struct{}{}
 	for {
 		began := s.now()
-		err := s.sweep(ctx, once)
-		switch {
-		case ctx.Err() != nil:
-			return
-		case errors.Is(err, errNotKnown):
-			s.log.Warn("not every pending change could be read", "error", err)
-		case err != nil:
-			s.log.Warn("not every pending change could be carried on", "error", err)
+		work, err := s.look(ctx, once)
+		s.complain(ctx, "not every pending change could be read", err)
+		select {
+		case <-carried:
+			carrying.Go(func() {
+				s.complain(ctx, "not every pending change could be carried on", s.inLots(ctx, work, s.carryOn))
+				carried <- struct{}{}
+			})
+		default: // the next sweep finds it again
 		}
 		took := s.now().Sub(began)
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(max(sweepEvery-took, min(took, maxRest), 0)):
+		case <-time.After(max(sweepEvery-took, min(took/4, maxRest), 0)):
 		}
 	}
 }
 
-// maxRest bounds the rest after a sweep that took long, or during which the
+// maxRest bounds the rest after a look that took long, or during which the
 // clock was set.
-const maxRest = 10 * time.Second
+const maxRest = 5 * time.Second
 
-// errNotKnown marks a sweep that did not get to see every pending change.
-var errNotKnown = errors.New("read pending changes")
+func (s *Sweeper) complain(ctx context.Context, what string, err error) {
+	if err != nil && ctx.Err() == nil {
+		s.log.Warn(what, "error", err)
+	}
+}
 
 // Sweep looks at every record with pending changes once. It has this gate learn
 // of all of them first, unless it has heard of them; then it carries on those
@@ -114,24 +124,34 @@ var errNotKnown = errors.New("read pending changes")
 // good. What has got through is left alone until it changes, is ripe to be
 // cleared, or this gate may have missed something. One record that cannot be
 // carried on does not keep others from it; the error is one of theirs.
-func (s *Sweeper) Sweep(ctx context.Context) error { return s.sweep(ctx, func() {}) }
+func (s *Sweeper) Sweep(ctx context.Context) error {
+	work, err := s.look(ctx, func() {})
+	return errors.Join(err, s.inLots(ctx, work, s.carryOn))
+}
 
-func (s *Sweeper) sweep(ctx context.Context, known func()) error {
+// look lists what is pending and has this gate know all of it, and calls known
+// then. work is what is this gate's to carry on.
+func (s *Sweeper) look(ctx context.Context, known func()) (work []sendgate.UserID, unknown error) {
 	began, epoch := s.now(), s.overlay.Epoch()
 	s.seen.begin(epoch)
 	mine := s.share(ctx)
-	var backlog Backlog
-	var work []sendgate.UserID
-	var unknown error
-	s.unlisted = nil
+	var found [PendingShards]shardLook
+	var looking errgroup.Group
+	looking.SetLimit(shardsAtOnce)
 	for shard := range PendingShards {
-		pending, err := s.list(ctx, shard)
-		s.unlisted = cmp.Or(s.unlisted, err)
-		unknown = cmp.Or(unknown, err, s.learn(ctx, pending, epoch))
-		backlog.add(pending, began)
-		if mine[shard] {
-			work = append(work, s.unfinished(pending, epoch, began)...)
-		}
+		looking.Go(func() error {
+			found[shard] = s.lookAt(ctx, shard, mine[shard], epoch, began)
+			return nil
+		})
+	}
+	_ = looking.Wait()
+	var backlog Backlog
+	s.unlisted = nil
+	for _, f := range found {
+		backlog.Records += f.backlog.Records
+		backlog.Oldest = max(backlog.Oldest, f.backlog.Oldest)
+		s.unlisted, unknown = cmp.Or(s.unlisted, f.unlisted), cmp.Or(unknown, f.unlisted, f.unknown)
+		work = append(work, f.work...)
 	}
 	if ctx.Err() == nil {
 		s.observe(backlog, s.unlisted)
@@ -139,11 +159,27 @@ func (s *Sweeper) sweep(ctx context.Context, known func()) error {
 	if unknown == nil {
 		known()
 	}
-	failed := s.inLots(ctx, work, s.carryOn)
-	if unknown != nil {
-		return errors.Join(errNotKnown, unknown)
+	return work, unknown
+}
+
+// shardLook is what a look at one shard has found.
+type shardLook struct {
+	backlog           Backlog
+	work              []sendgate.UserID
+	unlisted, unknown error
+}
+
+func (s *Sweeper) lookAt(ctx context.Context, shard int, mine bool, epoch int64, now time.Time) (found shardLook) {
+	pending, err := s.list(ctx, shard)
+	found.unlisted, found.unknown = err, s.learn(ctx, pending, epoch)
+	found.backlog.Records = len(pending)
+	for _, e := range pending {
+		found.backlog.Oldest = max(found.backlog.Oldest, now.Sub(e.Since))
 	}
-	return failed
+	if mine {
+		found.work = s.unfinished(pending, epoch, now)
+	}
+	return found
 }
 
 // share is what is this gate's to sweep. While that cannot be found out,
@@ -174,13 +210,6 @@ func (s *Sweeper) list(ctx context.Context, shard int) (pending []PendingEntry, 
 		s.seen.keep(shard, pending)
 	}
 	return pending, err
-}
-
-func (b *Backlog) add(pending []PendingEntry, now time.Time) {
-	b.Records += len(pending)
-	for _, e := range pending {
-		b.Oldest = max(b.Oldest, now.Sub(e.Since))
-	}
 }
 
 // learn has this gate know every one of these changes.
