@@ -48,6 +48,7 @@ type known struct {
 	epoch   int64
 	at      sendgate.Place
 	arrived time.Time
+	heard   int64 // the epoch in which it was announced to this gate
 	replay  int64 // that it was last learned by; 0 if by none
 }
 
@@ -89,7 +90,8 @@ func (o *Overlay) Consent(user sendgate.UserID) (c sendgate.Consent, exact, ok b
 // Apply takes a user's consent as it is told to everybody, unless a newer one
 // is known.
 func (o *Overlay) Apply(c sendgate.Consent, at sendgate.Place) {
-	o.put(known{consent: c, at: at, epoch: o.Epoch()})
+	epoch := o.Epoch()
+	o.put(known{consent: c, at: at, epoch: epoch, heard: epoch})
 }
 
 // Epoch is a count of the gaps so far.
@@ -99,11 +101,11 @@ func (o *Overlay) Epoch() int64 { return o.epoch.Load() }
 // epoch was read. If there was a gap in between, something newer may have been
 // missed in it, so that the consent is a hint.
 func (o *Overlay) ApplySince(c sendgate.Consent, epoch int64) {
-	o.put(known{consent: c, epoch: epoch})
+	o.put(known{consent: c, epoch: epoch, heard: noEpoch})
 }
 
 // Known tells up to which revision a user's state has been learned since the
-// last gap, -1 if none was, and whether it is from the change stream.
+// last gap, -1 if none was, and whether it was announced to this gate since then.
 func (o *Overlay) Known(user sendgate.UserID) (revision int64, announced bool) {
 	epoch, s := o.epoch.Load(), o.shard(user)
 	s.mu.RLock()
@@ -116,14 +118,14 @@ func (o *Overlay) Known(user sendgate.UserID) (revision int64, announced bool) {
 	if k.epoch < epoch {
 		return -1, false
 	}
-	return k.consent.Revision, k.at != (sendgate.Place{})
+	return k.consent.Revision, k.heard >= epoch
 }
 
 // replayed takes a consent that a stream holds, in the course of a replay from
 // an older position to its end. Before that end it is a hint, since a newer one
 // of the same user may follow; confirm makes it exact.
 func (o *Overlay) replayed(c sendgate.Consent, at sendgate.Place, replay int64) {
-	o.put(known{consent: c, at: at, epoch: noEpoch, replay: replay})
+	o.put(known{consent: c, at: at, epoch: noEpoch, heard: noEpoch, replay: replay})
 }
 
 // confirm says that a replay has reached the ends of all streams: what it has
@@ -149,7 +151,7 @@ func (o *Overlay) put(k known) {
 		case old.consent.Revision > c.Revision:
 			return
 		case old.consent.Revision == c.Revision:
-			k.epoch, k.arrived = max(k.epoch, old.epoch), old.arrived
+			k.epoch, k.heard, k.arrived = max(k.epoch, old.epoch), max(k.heard, old.heard), old.arrived
 			if old.at != (sendgate.Place{}) { // it may be announced again, and was made before the first time
 				k.at = old.at
 			}

@@ -22,7 +22,8 @@ type Overlay interface {
 	// Epoch counts the gaps in what this gate was told.
 	Epoch() int64
 	// Known tells up to which revision a user's state has been learned since
-	// the last gap, -1 if none was, and whether it is from the change stream.
+	// the last gap, -1 if none was, and whether it was announced to this gate
+	// since then.
 	Known(user sendgate.UserID) (revision int64, announced bool)
 	// ApplySince takes a consent that was true at some moment since an epoch
 	// was read.

@@ -90,6 +90,34 @@ func TestSweepStartsAnewAfterAGap(t *testing.T) {
 	}
 }
 
+// TestWhatWasHeardBeforeAGap has a gate hear of a change, and Redis come back
+// empty and not take writes at first: the change is carried on, however the gate
+// has learned of it again meanwhile.
+func TestWhatWasHeardBeforeAGap(t *testing.T) {
+	server := redistest.Start(t)
+	base := newRig(t)
+	r := newRigOn(t, server.Client(), base.store)
+	p := r.put(t, "u", "newsletter", "email", off())
+	r.overlay.Apply(sendgate.ConsentOf("u", p), sendgate.Place{Offset: sendgate.Offset{Millis: 1}})
+	r.pass(2 * time.Second)
+	sweep(t, r)
+	r.overlay.Gap()
+	server.Kill()
+	r.pass(2 * time.Second)
+	if err := r.sweeper.Sweep(t.Context()); err == nil {
+		t.Fatal("a Redis that is away keeps nothing from being carried on")
+	}
+	if _, exact, _ := r.overlay.Consent("u"); !exact {
+		t.Error("what is pending was not learned again")
+	}
+	server.Restart()
+	r.pass(2 * time.Second)
+	redistest.Until(t, "it is carried on", func() bool { return r.sweeper.Sweep(t.Context()) == nil })
+	if n := r.streamLength(t, "u"); n != 1 {
+		t.Errorf("%d announcements since Redis came back empty", n)
+	}
+}
+
 // TestABusyUserIsClearedToo has somebody who changes every few seconds: what is
 // old enough is cleared, and what is not stays.
 func TestABusyUserIsClearedToo(t *testing.T) {
