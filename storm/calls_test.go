@@ -55,6 +55,9 @@ func (f *fleet) call(method, url string, body []byte, into any) error {
 		return err
 	}
 	request.Header.Set("Content-Type", "application/json")
+	// All calls here may be repeated: a connection that the gate closes because
+	// nothing was asked on it for some seconds costs no failure.
+	request.Header["Idempotency-Key"] = nil
 	response, err := f.caller.Do(request)
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package storm_test
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,8 +15,16 @@ const (
 	// lookAt is how many changes it looks at each time. Where more wait, it
 	// takes turns: looking must not be what costs most.
 	lookAt = 100
-	// askOf is one in how many changes that a gate knows the gate is asked of.
-	askOf = 100
+	// A gate that does not know a change for askAfter is asked whether it obeys
+	// it all the same, by what Redis or the store say, at most once in askEvery
+	// for the askAtOnce oldest of such changes.
+	askAfter  = 250 * time.Millisecond
+	askEvery  = 100 * time.Millisecond
+	askAtOnce = 100
+	// sampled is one in how many changes that a gate knows the gate is asked of.
+	sampled = 100
+	// giveUpAfter is when a change is taken for lost.
+	giveUpAfter = 30 * time.Second
 )
 
 // change is one that was acknowledged.
@@ -24,12 +33,13 @@ type change struct {
 	in         bool
 	revision   int64
 	due, acked time.Time
+	obeyed     time.Time // by a gate, when asked; zero: not that anybody has seen
 }
 
-// watcher sees when one gate obeys what was acknowledged anywhere. It asks the
-// overlay: what is exact there is obeyed without asking anybody, whatever the
-// filter, Redis and the store say. Most checks obey earlier, since they read
-// the record.
+// watcher sees when one gate obeys what was acknowledged anywhere. It looks at
+// the overlay first: what is exact there is obeyed without asking anybody,
+// whatever the filter, Redis and the store say. Most checks obey earlier, since
+// they read the record; whoever is known late is asked about.
 type watcher struct {
 	gate *gate
 	stop chan struct{}
@@ -38,12 +48,16 @@ type watcher struct {
 	mu   sync.Mutex
 	told []change
 
-	open     []change // told and not known yet
-	turn     int      // of open, whom it looks at next
-	sinceAck durations
-	sinceDue durations
-	late     int      // known later than promised, or not at all
-	wrong    []string // answers that are not by what the gate knows
+	open      []change // told and not known yet
+	turn      int      // of open, whom it looks at next
+	askedAt   time.Time
+	known     durations // from the acknowledgement until the gate knew it
+	obeyed    durations // ... until it obeyed it, known or not
+	fromDue   durations // from when it was due until it was obeyed
+	late      int       // obeyed later than promised, or not at all
+	lateOuts  int       // opt-outs among these
+	forgotten int       // not known when the watcher gave up
+	wrong     []string  // answers that are not by what the gate knows
 }
 
 // watch starts a watcher of each gate.
@@ -66,8 +80,8 @@ func tell(watchers []*watcher, c change) {
 	}
 }
 
-// finish has the watchers see everything that they were told of, as long as it
-// is not too late for it, and stops them.
+// finish has the watchers see everything that they were told of, unless they
+// take it for lost, and stops them.
 func finish(watchers []*watcher) {
 	for _, w := range watchers {
 		close(w.stop)
@@ -80,12 +94,15 @@ func finish(watchers []*watcher) {
 func (w *watcher) run() {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
-	for ending := false; ; {
+	for ending := false; ; <-tick.C {
 		w.mu.Lock()
 		w.open = append(w.open, w.told...)
 		w.told = nil
 		w.mu.Unlock()
 		w.look()
+		if time.Since(w.askedAt) >= askEvery {
+			w.ask()
+		}
 		if ending && len(w.open) == 0 {
 			return
 		}
@@ -94,52 +111,100 @@ func (w *watcher) run() {
 			ending = true
 		default:
 		}
-		<-tick.C
 	}
 }
 
-// giveUpAfter is when a watcher takes a change for lost.
-const giveUpAfter = 2 * promisedInStorm
-
+// look looks at some of what is open, in turns.
 func (w *watcher) look() {
 	for range min(lookAt, len(w.open)) {
 		if w.turn >= len(w.open) {
 			w.turn = 0
 		}
 		c := w.open[w.turn]
-		known, exact, _ := w.gate.Overlay().Consent(sendgate.UserID(c.user))
+		consent, exact, _ := w.gate.Overlay().Consent(sendgate.UserID(c.user))
 		now := time.Now()
-		obeyed := exact && known.Revision >= c.revision
-		if !obeyed && now.Sub(c.acked) < giveUpAfter {
+		known := exact && consent.Revision >= c.revision
+		if !known && now.Sub(c.acked) < giveUpAfter {
 			w.turn++
 			continue
 		}
-		w.note(c, now)
-		if obeyed && len(w.sinceAck)%askOf == 0 {
-			w.ask(c)
-		}
+		w.note(c, known, now)
 		w.open[w.turn] = w.open[len(w.open)-1]
 		w.open = w.open[:len(w.open)-1]
 	}
 }
 
-func (w *watcher) note(c change, now time.Time) {
-	sinceAck := now.Sub(c.acked)
-	w.sinceAck, w.sinceDue = append(w.sinceAck, sinceAck), append(w.sinceDue, now.Sub(c.due))
-	if sinceAck > promised {
+// note notes what came of a change. Of one in a hundred the gate's own answer
+// is held against it.
+func (w *watcher) note(c change, known bool, now time.Time) {
+	if known {
+		w.known = append(w.known, now.Sub(c.acked))
+		if len(w.known)%sampled == 0 {
+			w.answers([]change{c}, func(int) {
+				w.wrong = append(w.wrong, fmt.Sprintf("gate %s knows %+v and does not answer by it", w.gate.url, c))
+			})
+		}
+	} else {
+		w.forgotten++
+	}
+	if c.obeyed.IsZero() {
+		c.obeyed = now
+	}
+	took := c.obeyed.Sub(c.acked)
+	w.obeyed, w.fromDue = append(w.obeyed, took), append(w.fromDue, c.obeyed.Sub(c.due))
+	if took > promised {
 		w.late++
+		if !c.in {
+			w.lateOuts++
+		}
 	}
 }
 
-// ask holds the gate's own answer against a change that it knows, unless there
-// has been another since.
-func (w *watcher) ask(c change) {
-	answers, err := w.gate.look([]string{c.user})
-	known, _, _ := w.gate.Overlay().Consent(sendgate.UserID(c.user))
-	switch {
-	case err != nil:
+// ask asks the gate about changes that it should have known for a while.
+func (w *watcher) ask() {
+	var at []int // of open
+	now := time.Now()
+	for i, c := range w.open {
+		if c.obeyed.IsZero() && now.Sub(c.acked) > askAfter {
+			at = append(at, i)
+		}
+	}
+	if len(at) == 0 {
+		return
+	}
+	slices.SortFunc(at, func(i, j int) int { return w.open[i].acked.Compare(w.open[j].acked) })
+	at = at[:min(askAtOnce, len(at))]
+	asked := make([]change, len(at))
+	for i := range at {
+		asked[i] = w.open[at[i]]
+	}
+	w.askedAt = now
+	disobeyed := map[int]bool{}
+	w.answers(asked, func(i int) { disobeyed[i] = true })
+	for i := range asked {
+		if !disobeyed[i] {
+			w.open[at[i]].obeyed = time.Now()
+		}
+	}
+}
+
+// answers asks the gate about the users of changes, and calls disobeyed for
+// each that the answer is not by. Who has changed again since, or is not
+// answered for, is left out.
+func (w *watcher) answers(changes []change, disobeyed func(i int)) {
+	users := make([]string, len(changes))
+	for i, c := range changes {
+		users[i] = c.user
+	}
+	answers, err := w.gate.look(users)
+	if err != nil {
 		w.wrong = append(w.wrong, err.Error())
-	case known.Revision == c.revision && answers[0].optedOut() == c.in:
-		w.wrong = append(w.wrong, fmt.Sprintf("%+v is answered by %+v", c, answers[0]))
+		return
+	}
+	for i, c := range changes {
+		consent, _, _ := w.gate.Overlay().Consent(sendgate.UserID(c.user))
+		if consent.Revision <= c.revision && answers[i].optedOut() == c.in {
+			disobeyed(i)
+		}
 	}
 }

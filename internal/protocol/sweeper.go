@@ -73,7 +73,7 @@ func (m *model) list(s *state, gate int) {
 	if o.there && o.current {
 		revision = o.revision
 	}
-	if revision >= w.listed && (o.heard || o.at != 0 && !m.ThroughWhenHeard) {
+	if revision >= w.listed && o.heard {
 		m.noteThrough(s, gate, revision)
 	}
 	if w.phase = sweepRead; max(g.seen.told, g.seen.through, revision) >= w.listed {
