@@ -1,6 +1,7 @@
 package chaos_test
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"sync"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/sendgate/sendgate"
 	"github.com/sendgate/sendgate/keyspace"
+	"github.com/sendgate/sendgate/redisconn"
 )
 
 // settling is what has been found to be as acknowledged, since a fault ended.
@@ -109,13 +111,16 @@ func (s *settling) askCache(people []*person) {
 	if len(people) == 0 {
 		return
 	}
-	values := make([]*redis.StringCmd, len(people))
-	_, _ = s.rig.client.Pipelined(s.rig.t.Context(), func(pipe redis.Pipeliner) error { // each has its error
-		for i, p := range people {
-			values[i] = pipe.Get(s.rig.t.Context(), s.rig.space.Record(sendgate.UserID(p.id)))
-		}
-		return nil
-	})
+	// A node that hangs must not hold up what is found of others.
+	ctx, cancel := context.WithTimeout(s.rig.t.Context(), cacheLimit)
+	defer cancel()
+	values, commands := make([]*redis.StringCmd, len(people)), make([]redisconn.Command, len(people))
+	for i, p := range people {
+		key := s.rig.space.Record(sendgate.UserID(p.id))
+		values[i] = redis.NewStringCmd(ctx, "get", key)
+		commands[i] = redisconn.Command{Key: key, Cmder: values[i]}
+	}
+	redisconn.Exec(ctx, s.rig.client, commands)
 	for i, p := range people {
 		_, least, changes, acked, busy := s.rig.ledger.stands(p)
 		text, err := values[i].Result()
@@ -130,6 +135,9 @@ func (s *settling) askCache(people []*person) {
 		s.note(claim{recordCache, p}, changes, acked, busy, why)
 	}
 }
+
+// cacheLimit is how long one look into the record cache may take.
+const cacheLimit = 500 * time.Millisecond
 
 // note takes what was found of a person, and times it.
 func (s *settling) note(c claim, changes int, acked time.Time, busy bool, why string) {
