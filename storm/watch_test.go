@@ -17,7 +17,8 @@ const (
 	lookAt = 100
 	// A gate that does not know a change for askAfter is asked whether it obeys
 	// it all the same, by what Redis or the store say, at most once in askEvery
-	// for the askAtOnce oldest of such changes.
+	// for the askAtOnce oldest of such changes that nobody can have followed by
+	// another yet.
 	askAfter  = 250 * time.Millisecond
 	askEvery  = 100 * time.Millisecond
 	askAtOnce = 100
@@ -139,10 +140,9 @@ func (w *watcher) look() {
 func (w *watcher) note(c change, known bool, now time.Time) {
 	if known {
 		w.known = append(w.known, now.Sub(c.acked))
-		if len(w.known)%sampled == 0 {
-			w.answers([]change{c}, func(int) {
-				w.wrong = append(w.wrong, fmt.Sprintf("gate %s knows %+v and does not answer by it", w.gate.url, c))
-			})
+		if len(w.known)%sampled == 0 && w.answers([]change{c})[0] == disobeys {
+			w.wrong = append(w.wrong, fmt.Sprintf("%s was acknowledged to be in: %t (revision %d), and %s later a gate that knew it did not answer by it",
+				c.user, c.in, c.revision, time.Since(c.acked)))
 		}
 	} else {
 		w.forgotten++
@@ -165,7 +165,7 @@ func (w *watcher) ask() {
 	var at []int // of open
 	now := time.Now()
 	for i, c := range w.open {
-		if c.obeyed.IsZero() && now.Sub(c.acked) > askAfter {
+		if age := now.Sub(c.acked); c.obeyed.IsZero() && age > askAfter && age < restFor {
 			at = append(at, i)
 		}
 	}
@@ -179,32 +179,41 @@ func (w *watcher) ask() {
 		asked[i] = w.open[at[i]]
 	}
 	w.askedAt = now
-	disobeyed := map[int]bool{}
-	w.answers(asked, func(i int) { disobeyed[i] = true })
-	for i := range asked {
-		if !disobeyed[i] {
+	for i, o := range w.answers(asked) {
+		if o == obeys {
 			w.open[at[i]].obeyed = time.Now()
 		}
 	}
 }
 
-// answers asks the gate about the users of changes, and calls disobeyed for
-// each that the answer is not by. Who has changed again since, or is not
-// answered for, is left out.
-func (w *watcher) answers(changes []change, disobeyed func(i int)) {
-	users := make([]string, len(changes))
+// outcome is what an answer says of a change.
+type outcome int
+
+const (
+	unsure outcome = iota // there may have been another change since
+	obeys
+	disobeys
+)
+
+// answers asks the gate about the users of changes.
+func (w *watcher) answers(changes []change) []outcome {
+	outcomes, users := make([]outcome, len(changes)), make([]string, len(changes))
 	for i, c := range changes {
 		users[i] = c.user
 	}
 	answers, err := w.gate.look(users)
 	if err != nil {
 		w.wrong = append(w.wrong, err.Error())
-		return
+		return outcomes
 	}
 	for i, c := range changes {
-		consent, _, _ := w.gate.Overlay().Consent(sendgate.UserID(c.user))
-		if consent.Revision <= c.revision && answers[i].optedOut() == c.in {
-			disobeyed(i)
+		switch {
+		case time.Since(c.acked) >= restFor:
+		case answers[i].optedOut() == c.in:
+			outcomes[i] = disobeys
+		default:
+			outcomes[i] = obeys
 		}
 	}
+	return outcomes
 }
