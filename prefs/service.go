@@ -172,12 +172,11 @@ func (s *Service) change(ctx context.Context, user sendgate.UserID, ifRevision *
 		return nil, err
 	}
 	// From here on the change is durable: it is obeyed here at once, and a
-	// caller who has gone away stops nothing. Where nothing was changed and
-	// nothing is pending, every gate has been told before.
-	if len(r.Pending) == 0 {
+	// caller who has gone away stops nothing.
+	s.overlay.ApplySince(sendgate.ConsentOf(user, &r.Preferences), epoch)
+	if len(r.Pending) == 0 { // every gate has been told before
 		return r, nil
 	}
-	s.overlay.ApplySince(sendgate.ConsentOf(user, &r.Preferences), epoch)
 	err = readAt.err
 	if err == nil {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestLimit)
@@ -201,7 +200,7 @@ type clockRead struct {
 func (s *Service) readClock(ctx context.Context, user sendgate.UserID) <-chan clockRead {
 	read := make(chan clockRead, 1)
 	go func() {
-		ctx, cancel := context.WithTimeout(ctx, requestLimit)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestLimit)
 		defer cancel()
 		at, err := s.carrier.Clock(ctx, user)
 		read <- clockRead{at, err}

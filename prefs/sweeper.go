@@ -22,6 +22,9 @@ const (
 	sweepMost    = 2000            // records of a shard that one sweep carries on; the next one goes on
 	shardsAtOnce = 4               // that are looked at
 	shareLimit   = 250 * time.Millisecond
+	// anybodysAfter is how old a change is that every gate tries to carry on,
+	// whosever share it is: its own gate may not reach what it takes.
+	anybodysAfter = 10 * time.Second
 )
 
 // Sweeper carries on the changes that were cut off on their way: by a crash, a
@@ -176,9 +179,7 @@ func (s *Sweeper) lookAt(ctx context.Context, shard int, mine bool, epoch int64,
 	for _, e := range pending {
 		found.backlog.Oldest = max(found.backlog.Oldest, now.Sub(e.Since))
 	}
-	if mine {
-		found.work = s.unfinished(pending, epoch, now)
-	}
+	found.work = s.unfinished(pending, mine, epoch, now)
 	return found
 }
 
@@ -234,7 +235,8 @@ func (s *Sweeper) learn(ctx context.Context, pending []PendingEntry, epoch int64
 }
 
 // knows tells whether this gate knows a pending change, and notes what it has
-// heard.
+// heard. What its overlay has dropped since, because it was full, it does not
+// know, unless Redis has it.
 func (s *Sweeper) knows(e PendingEntry, epoch int64) bool {
 	if e.Revision == 0 {
 		return false
@@ -247,24 +249,28 @@ func (s *Sweeper) knows(e PendingEntry, epoch int64) bool {
 	if announced && revision >= e.Revision {
 		s.seen.noteThrough(e.User, revision, epoch, s.now())
 	}
-	return max(seen.told, revision) >= e.Revision
+	return revision >= e.Revision
 }
 
 // unfinished are those records of a shard that there is something to do about.
 // If there are too many for one sweep, it is the turn of any of them, so that
 // some that cannot be carried on are in nobody's way.
-func (s *Sweeper) unfinished(pending []PendingEntry, epoch int64, now time.Time) (users []sendgate.UserID) {
+func (s *Sweeper) unfinished(pending []PendingEntry, mine bool, epoch int64, now time.Time) (users []sendgate.UserID) {
 	for _, e := range pending {
 		seen := s.seen.of(e.User, epoch)
 		through := e.Revision > 0 && seen.through >= e.Revision
 		if age := now.Sub(e.Since); !through && age >= 0 && age < graceFor || through && !seen.ripe(now) {
 			continue
 		}
+		late := !through && now.Sub(e.Since) >= anybodysAfter || through && now.Sub(seen.since) >= 2*pendingFor
+		if !mine && !late { // what its own gate does not get done is anybody's
+			continue
+		}
 		users = append(users, e.User)
 	}
 	if beyond := len(users) - sweepMost; beyond > 0 {
-		first := rand.IntN(beyond + 1)
-		users = users[first : first+sweepMost]
+		first := rand.IntN(len(users))
+		users = append(users[first:], users[:first]...)[:sweepMost]
 	}
 	return users
 }

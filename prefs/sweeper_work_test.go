@@ -127,6 +127,30 @@ func TestGatesShareTheirWork(t *testing.T) {
 	}
 }
 
+// TestWhatIsDroppedIsLearnedAgain has a gate learn of a change that does not get
+// through, and then of so many others that its overlay drops it.
+func TestWhatIsDroppedIsLearnedAgain(t *testing.T) {
+	a := newRig(t)
+	b := newRigOn(t, a.client, &faultyStore{Store: a.store.Store})
+	for _, r := range []*rig{a, b} {
+		r.store.set(func(s *faultyStore) { s.append = func(prefs.Change) error { return errors.New("cut off") } })
+	}
+	a.put(t, "u", "newsletter", "email", off())
+	for range 2 {
+		b.pass(2 * time.Second)
+		_ = b.sweeper.Sweep(t.Context()) // carries nothing on
+		if c, exact, _ := b.overlay.Consent("u"); !exact || c.Revision != 1 {
+			t.Fatalf("after a sweep: %+v, exact %t", c, exact)
+		}
+		for i := range 5000 {
+			b.overlay.ApplySince(sendgate.Consent{User: sendgate.UserID(fmt.Sprint("other", i)), Revision: 1}, b.overlay.Epoch())
+		}
+		if _, _, known := b.overlay.Consent("u"); known {
+			t.Fatal("the overlay has dropped nothing")
+		}
+	}
+}
+
 // TestOneRecordKeepsNoneFromBeingCarriedOn has a record that cannot be read.
 func TestOneRecordKeepsNoneFromBeingCarriedOn(t *testing.T) {
 	r := newRig(t)
