@@ -2,8 +2,10 @@ package e2e_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/sendgate/sendgate/internal/oracle"
+	"github.com/sendgate/sendgate/internal/redistest"
 )
 
 // asked is how many checks the usual mix is made of, and leastInProcess the
@@ -11,10 +13,10 @@ import (
 const (
 	asked          = 50_000 / part
 	leastInProcess = 0.69
-	// enlisted is how many scripts gates run meanwhile, at the most, to share
-	// the sweep: one each two seconds.
-	enlisted = 100
 )
+
+// enlistEvery is how often each gate runs a script to share the sweep.
+const enlistEvery = 2 * time.Second
 
 // testCommands counts what the usual mix costs Redis. The cache is warm and
 // nothing is pending, so that a check that is not answered in process sends one
@@ -24,12 +26,13 @@ func testCommands(t *testing.T, f *fleet, w *world, checks []oracle.Check) {
 	idle := f.background(t)
 	t.Logf("gates that nobody asks send: %s", idle)
 
-	before := f.commands()
+	before, began := f.commands(), time.Now()
 	s := w.stream(f.gates, true)
 	s.send(checks)
-	sent := f.commands().since(before)
+	sent := f.commands().Since(before)
+	enlisted := len(f.gates) * int(time.Since(began)/enlistEvery+1)
 	s.end(t, "the usual mix")
-	t.Logf("the usual mix costs, beside the background: %s", sent.without(idle))
+	t.Logf("the usual mix costs, beside the background: %s", sent.Without(idle))
 	inProcess := 1 - float64(sent["get"])/float64(len(checks))
 	t.Logf("%.2f %% of the checks reach no Redis command", 100*inProcess)
 	if idle["get"]+idle["zcount"] > 0 {
@@ -51,7 +54,7 @@ const missedOptIns = 0.001
 
 // testOptedOut has the part that is opted out of send nothing at all, but for
 // what the filter of opt-ins costs.
-func testOptedOut(t *testing.T, f *fleet, w *world, idle commands, checks []oracle.Check) {
+func testOptedOut(t *testing.T, f *fleet, w *world, idle redistest.Commands, checks []oracle.Check) {
 	t.Helper()
 	var optedOut []oracle.Check
 	offByDefault := 0
@@ -68,7 +71,7 @@ func testOptedOut(t *testing.T, f *fleet, w *world, idle commands, checks []orac
 	before := f.commands()
 	s := w.stream(f.gates, true)
 	s.send(optedOut)
-	more := f.commands().since(before).without(idle)
+	more := f.commands().Since(before).Without(idle)
 	s.end(t, "the part of it that is opted out of")
 	records, most := more["get"], mostOf(offByDefault, missedOptIns, certainty)
 	t.Logf("it costs %d reads of a record, of %d checks that are off by default; at most %d may be", records, offByDefault, most)

@@ -64,7 +64,7 @@ func propagate(b *testing.B, f *fleet, rate int) {
 	b.ReportMetric(100*float64(missed)/float64(calls), "missed_%")
 	edits.report(b, "edit")
 	reportWatched(b, watchers)
-	b.ReportMetric(float64(after.since(before).total())/float64(max(1, len(edits))), "redis_calls/change")
+	b.ReportMetric(float64(after.Since(before).Total())/float64(max(1, len(edits))), "redis_calls/change")
 }
 
 // changeSomebody has somebody change their mind, and watchers watch for it.

@@ -1,68 +1,14 @@
 package storm_test
 
 import (
-	"cmp"
 	"context"
-	"fmt"
-	"maps"
-	"regexp"
-	"slices"
-	"strconv"
-	"strings"
+
+	"github.com/sendgate/sendgate/internal/redistest"
 )
 
-// counts are how often Redis was asked for each command. What a script calls is
-// counted beside the script.
-type counts map[string]int64
-
-var commandLine = regexp.MustCompile(`(?m)^cmdstat_([^:]+):calls=(\d+)`)
-
-// commands reads Redis' own counts.
-func (f *fleet) commands() counts {
+func (f *fleet) commands() redistest.Commands {
 	f.t.Helper()
-	info, err := f.client.Info(context.Background(), "commandstats").Result()
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	c := counts{}
-	for _, m := range commandLine.FindAllStringSubmatch(info, -1) {
-		n, err := strconv.ParseInt(m[2], 10, 64)
-		if err != nil {
-			f.t.Fatal(err)
-		}
-		c[m[1]] = n
-	}
-	return c
-}
-
-// since are the counts since earlier ones.
-func (c counts) since(earlier counts) counts {
-	d := counts{}
-	for name, n := range c {
-		if n > earlier[name] {
-			d[name] = n - earlier[name]
-		}
-	}
-	return d
-}
-
-func (c counts) total() (sum int64) {
-	for _, n := range c {
-		sum += n
-	}
-	return sum
-}
-
-// per lists the counts for one of n, the most frequent first.
-func (c counts) per(n int) string {
-	names := slices.SortedFunc(maps.Keys(c), func(a, b string) int { return cmp.Or(cmp.Compare(c[b], c[a]), cmp.Compare(a, b)) })
-	var list []string
-	for _, name := range names {
-		if each := float64(c[name]) / float64(max(1, n)); each >= 0.005 {
-			list = append(list, fmt.Sprintf("%s %.2f", name, each))
-		}
-	}
-	return strings.Join(list, ", ")
+	return redistest.CommandsOf(f.t, f.client)
 }
 
 // streamed is how many entries the change streams have, all together and the

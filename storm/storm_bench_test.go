@@ -37,7 +37,7 @@ func rage(b *testing.B, f *fleet) {
 	acked, refused := f.optOutAll(b, watchers)
 	took := time.Since(began)
 	checking.Wait()
-	during, heap := f.commands().since(before), stopHeap()
+	during, heap := f.commands().Since(before), stopHeap()
 	pending := f.pending()
 	drained, left := f.drain()
 	finish(watchers)
@@ -55,12 +55,12 @@ func rage(b *testing.B, f *fleet) {
 	b.ReportMetric(float64(pending), "pending_at_end")
 	b.ReportMetric(drained.Seconds(), "drain_s")
 	b.ReportMetric(float64(left), "left_pending")
-	b.ReportMetric(float64(during.total())/float64(max(1, acked)), "redis_calls/change")
+	b.ReportMetric(float64(during.Total())/float64(max(1, acked)), "redis_calls/change")
 	all, longest := f.streamed()
 	b.ReportMetric(float64(all), "stream_entries")
 	b.ReportMetric(float64(longest), "longest_stream")
-	b.Logf("Redis, for each change, in the storm: %s", during.per(acked))
-	b.Logf("Redis, for each change, until drained: %s", f.commands().since(before).per(acked))
+	b.Logf("Redis, for each change, in the storm: %s", during.Per(acked))
+	b.Logf("Redis, for each change, until drained: %s", f.commands().Since(before).Per(acked))
 }
 
 // optOutAll has callers opt out one person after the other, each at a gate
