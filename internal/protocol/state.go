@@ -109,9 +109,9 @@ type reading struct {
 
 // sighting is what a sweeper has seen since the last gap.
 type sighting struct {
-	told, through, ripens uint8
-	since                 clock // ripens was seen through; 30 s are ripe
-	read                  bool  // the stream, since that was ripe
+	through, ripens uint8
+	since           clock // ripens was seen through; 30 s are ripe
+	read            bool  // the stream, since that was ripe
 }
 
 // clock is how long ago something was. There is no time in the model but for

@@ -31,9 +31,6 @@ func (m *model) sweepOn(s state, gate int, emit emit) {
 	case sweepLearn:
 		revision := w.reading.revision
 		m.learn(&s, gate, revision, 0, w.current || m.SweepBeforeEpoch)
-		if w.current {
-			g.seen.told = max(g.seen.told, revision)
-		}
 		w.reading = reading{}
 		m.knows(&s, gate)
 		emit(step{"%s knows the pending revision %d", name, revision}, s)
@@ -76,7 +73,7 @@ func (m *model) list(s *state, gate int) {
 	if revision >= w.listed && o.heard {
 		m.noteThrough(s, gate, revision)
 	}
-	if w.phase = sweepRead; max(g.seen.told, g.seen.through, revision) >= w.listed {
+	if w.phase = sweepRead; max(g.seen.through, revision) >= w.listed {
 		m.knows(s, gate)
 	}
 }
@@ -113,7 +110,7 @@ func (m *model) look(s *state, gate int) {
 	case ok && held >= seen.ripens || m.ClearedWithoutLook:
 		w.upTo = seen.ripens
 	default:
-		*seen = sighting{told: seen.told}
+		*seen = sighting{}
 	}
 }
 
@@ -163,7 +160,7 @@ func (m *model) carryOn(s state, gate int, emit emit) {
 
 func (m *model) noteThrough(s *state, gate int, revision uint8) {
 	seen := &s.gates[gate].seen
-	seen.told, seen.through = max(seen.told, revision), max(seen.through, revision)
+	seen.through = max(seen.through, revision)
 	if seen.ripens == 0 {
 		seen.ripens, seen.since = seen.through, m.now(s)
 	}
