@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -15,6 +16,10 @@ import (
 
 // maxSegments is the server's own bound.
 const maxSegments = 1_000_000
+
+// pageLimit is how long one page of what is pending may take. A gate asks again
+// every two seconds, and what was lost on the way must not hold that up.
+const pageLimit = 2 * time.Second
 
 // Pending lists one of prefs.PendingShards shards. It lags behind Put, as a rule
 // by less than a second. A record whose oldest pending change becomes another
@@ -30,7 +35,7 @@ func (s *Store) Pending(ctx context.Context, shard int, each func(prefs.PendingE
 		ExpressionAttributeValues: item{":shard": number(int64(shard))},
 	}
 	for more := true; more; {
-		page, err := call(ctx, s, "Query", s.tables.records.name, s.client.Query, in)
+		page, err := s.pendingPage(ctx, in)
 		if err != nil {
 			return err
 		}
@@ -41,6 +46,12 @@ func (s *Store) Pending(ctx context.Context, shard int, each func(prefs.PendingE
 		more = len(page.LastEvaluatedKey) > 0
 	}
 	return nil
+}
+
+func (s *Store) pendingPage(ctx context.Context, in *dynamodb.QueryInput) (*dynamodb.QueryOutput, error) {
+	ctx, cancel := context.WithTimeout(ctx, pageLimit)
+	defer cancel()
+	return call(ctx, s, "Query", s.tables.records.name, s.client.Query, in)
 }
 
 // Scan reads one segment of at most 1,000,000, page by page. It takes no more of

@@ -2,6 +2,7 @@ package dynamostore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -259,5 +260,16 @@ func TestWaitsForTables(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// A page of what is pending that gets no answer is given up, though its caller
+// would wait.
+func TestAPageThatHangs(t *testing.T) {
+	w := on(t, dynamotest.Start(t))
+	s := w.open(t)
+	w.set(hangs)
+	if err := s.Pending(t.Context(), 0, nil); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%v, want context.DeadlineExceeded", err)
 	}
 }

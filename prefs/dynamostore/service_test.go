@@ -26,6 +26,8 @@ func (nowhere) Known(sendgate.UserID) (int64, bool) { return -1, false }
 
 func (nowhere) ApplySince(sendgate.Consent, int64) {}
 
+func (nowhere) Node(context.Context, sendgate.UserID) string { return "" }
+
 func (nowhere) Clock(context.Context, sendgate.UserID) (time.Time, error) {
 	return time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC), nil
 }
