@@ -59,6 +59,11 @@ func (p *Publisher) Clock(ctx context.Context, user sendgate.UserID) (time.Time,
 	return p.clocks.read(ctx, p.streams.space.Partition(user))
 }
 
+// Node names the Redis that a user's keys live in, as far as is known.
+func (p *Publisher) Node(ctx context.Context, user sendgate.UserID) string {
+	return redisconn.Node(ctx, p.streams.client, p.streams.space.Record(user))
+}
+
 // Announce announces many users' states, each by one script, all in one round
 // trip, and puts their records into the cache. It returns their errors in
 // order. A state that is older than the cached one is left alone, which is no

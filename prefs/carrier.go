@@ -3,6 +3,7 @@ package prefs
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -13,6 +14,9 @@ import (
 
 // Announcer tells every gate of users' states. Package feed has one.
 type Announcer interface {
+	// Node names the Redis that a user's keys live in: those of one name answer,
+	// or do not, together.
+	Node(ctx context.Context, user sendgate.UserID) string
 	// Clock tells what the clock of the Redis that a user's keys live in said,
 	// a few seconds ago at the most.
 	Clock(ctx context.Context, user sendgate.UserID) (time.Time, error)
@@ -25,13 +29,15 @@ type Announcer interface {
 
 const (
 	lotSize    = 100             // records carried on in one round trip
-	lotsAtOnce = 8               // such lots at once, of those that requests wait for
-	lotQueue   = 10_000          // records that wait for their lot
+	lotsAtOnce = 8               // such lots of one Redis at once, of those that requests wait for
+	lotQueue   = 2000            // records of one Redis that wait for their lot
 	lotLimit   = 2 * time.Second // of carrying one lot on
 	// partLimit is of one call to Redis about many users: a part of it that does
 	// not answer holds up what belongs to others for no longer.
 	partLimit  = 500 * time.Millisecond
-	logWorkers = 32 // changes logged at once
+	logWorkers = 32          // records whose changes are logged, or cleared, at once
+	logAtOnce  = 16          // changes of one of them
+	logLimit   = time.Second // of one record, so that it keeps no others from being cleared
 )
 
 // Reading is a record as the store had it at some moment since Redis' clock
@@ -39,13 +45,16 @@ const (
 type Reading struct {
 	Record *Record
 	ReadAt time.Time
-	From   int64 // revision of the first pending change that is to be logged
+	// Made is the revision of the one change that is to be logged; 0 means all
+	// pending ones that are not logged yet.
+	Made int64
 }
 
 // Carrier carries changes from the store to every gate and to the audit log.
 // What it does can be repeated at any time, by any gate, without harm. What
 // comes while it is busy is carried on together, in lots: under load there are
-// fewer round trips, and without load nobody waits for others.
+// fewer round trips, and without load nobody waits for others. Each Redis of a
+// cluster has lots of its own, so that one which hangs holds up nobody else's.
 type Carrier struct {
 	store interface {
 		RecordStore
@@ -82,10 +91,12 @@ func (c *Carrier) Clock(ctx context.Context, user sendgate.UserID) (time.Time, e
 	return at, nil
 }
 
-// Carry announces a user's state, and then logs the changes that are pending in
-// it. It returns when that is done or the context ends; in the latter case it
-// may be done yet. The record must not be changed any more.
-func (c *Carrier) Carry(ctx context.Context, r Reading) error { return c.lots.join(ctx, r) }
+// Carry announces a user's state, and then logs what is to be logged of it. It
+// returns when that is done or the context ends; in the latter case it may be
+// done yet.
+func (c *Carrier) Carry(ctx context.Context, r Reading) error {
+	return c.lots.join(ctx, c.announcer.Node(ctx, r.Record.User), r)
+}
 
 // CarryAll carries on many records at once, and returns their errors in order.
 // What was announced is never older than what was logged, so that a logged
@@ -126,28 +137,62 @@ func (c *Carrier) announce(ctx context.Context, states []sendgate.Announcement) 
 	return c.announcer.Announce(ctx, states)
 }
 
-// logPending logs what is pending on a record, unless it is logged already.
+// logPending logs what is to be logged of a record.
 func (c *Carrier) logPending(ctx context.Context, r Reading) error {
-	for _, change := range r.Record.Pending {
-		if change.Revision < r.From {
-			continue
-		}
-		if err := c.store.AppendChange(ctx, r.Record.User, change); err != nil {
-			return fmt.Errorf("log the change: %w", err)
-		}
+	ctx, cancel := context.WithTimeout(ctx, logLimit)
+	defer cancel()
+	missing, err := c.unlogged(ctx, r)
+	if err != nil {
+		return fmt.Errorf("look what is logged: %w", err)
+	}
+	var logging errgroup.Group
+	logging.SetLimit(logAtOnce)
+	for _, change := range missing {
+		logging.Go(func() error { return c.store.AppendChange(ctx, r.Record.User, change) })
+	}
+	if err := logging.Wait(); err != nil {
+		return fmt.Errorf("log the change: %w", err)
 	}
 	return nil
 }
 
+// unlogged are the changes of a record that are to be logged. Of many that are
+// pending most are logged as a rule, and all are looked up in one call.
+func (c *Carrier) unlogged(ctx context.Context, r Reading) (missing []Change, err error) {
+	pending := r.Record.Pending
+	if r.Made > 0 {
+		return slices.DeleteFunc(slices.Clone(pending), func(c Change) bool { return c.Revision != r.Made }), nil
+	}
+	if len(pending) == 0 {
+		return nil, nil
+	}
+	logged, err := c.store.Changes(ctx, r.Record.User, pending[0].Revision-1, len(pending))
+	if err != nil {
+		return nil, err
+	}
+	known := make(map[int64]bool, len(logged))
+	for _, change := range logged {
+		known[change.Revision] = true
+	}
+	return slices.DeleteFunc(slices.Clone(pending), func(c Change) bool { return known[c.Revision] }), nil
+}
+
 // Read reads many users' records, so that they can be carried on, and returns
-// their errors in order.
+// their errors in order. Those whose Redis does not answer are not read.
 func (c *Carrier) Read(ctx context.Context, users []sendgate.UserID) ([]Reading, []error) {
 	readings, errs := make([]Reading, len(users)), make([]error, len(users))
 	c.readClocks(ctx, users, readings, errs)
-	for i, found := range c.store.GetMany(ctx, users) {
-		readings[i].Record = found.Record
-		if errs[i] == nil && found.Err != nil {
-			errs[i] = fmt.Errorf("read the record again: %w", found.Err)
+	var asked []sendgate.UserID
+	var which []int
+	for i, user := range users {
+		if errs[i] == nil {
+			asked, which = append(asked, user), append(which, i)
+		}
+	}
+	for k, found := range c.store.GetMany(ctx, asked) {
+		readings[which[k]].Record = found.Record
+		if found.Err != nil {
+			errs[which[k]] = fmt.Errorf("read the record again: %w", found.Err)
 		}
 	}
 	return readings, errs

@@ -11,20 +11,25 @@ var (
 	errCarrierClosed = errors.New("the gate is shutting down")
 )
 
-// lots gathers what callers want done while earlier lots are being done, and
-// does it together. A caller without company is served at once.
+// lots gathers what callers want done while earlier lots of the same kind are
+// being done, and does it together. A caller without company is served at once.
 type lots struct {
 	do     func([]Reading) []error
 	size   int // readings in one lot, at the most
-	atOnce int // lots, at the most
-	queue  int // readings that wait, at the most
+	atOnce int // lots of a kind, at the most
+	queue  int // readings of a kind that wait, at the most
 
 	mu      sync.Mutex
+	kinds   map[string]*kind // of those that have something to do
+	closed  bool
+	running sync.WaitGroup
+}
+
+// kind is the lots of one kind.
+type kind struct {
 	waiting []*lot
 	length  int // readings in waiting
 	busy    int // lots being done
-	closed  bool
-	running sync.WaitGroup
 }
 
 type lot struct {
@@ -34,12 +39,12 @@ type lot struct {
 }
 
 func newLots(size, atOnce, queue int, do func([]Reading) []error) *lots {
-	return &lots{do: do, size: size, atOnce: atOnce, queue: queue}
+	return &lots{do: do, size: size, atOnce: atOnce, queue: queue, kinds: map[string]*kind{}}
 }
 
-// join has a reading done with others, and waits for that.
-func (l *lots) join(ctx context.Context, r Reading) error {
-	mine, place, err := l.enter(r)
+// join has a reading done with others of a kind, and waits for that.
+func (l *lots) join(ctx context.Context, of string, r Reading) error {
+	mine, place, err := l.enter(of, r)
 	if err != nil {
 		return err
 	}
@@ -51,48 +56,55 @@ func (l *lots) join(ctx context.Context, r Reading) error {
 	}
 }
 
-func (l *lots) enter(r Reading) (mine *lot, place int, err error) {
+func (l *lots) enter(of string, r Reading) (mine *lot, place int, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	switch {
-	case l.closed:
+	if l.closed {
 		return nil, 0, errCarrierClosed
-	case l.length == l.queue:
+	}
+	k := l.kinds[of]
+	if k == nil {
+		k = &kind{}
+		l.kinds[of] = k
+	}
+	if k.length == l.queue {
 		return nil, 0, errTooManyWait
 	}
-	if n := len(l.waiting); n > 0 && len(l.waiting[n-1].readings) < l.size {
-		mine = l.waiting[n-1]
+	if n := len(k.waiting); n > 0 && len(k.waiting[n-1].readings) < l.size {
+		mine = k.waiting[n-1]
 	} else {
 		mine = &lot{done: make(chan struct{})}
-		l.waiting = append(l.waiting, mine)
+		k.waiting = append(k.waiting, mine)
 	}
 	mine.readings = append(mine.readings, r)
-	l.length++
-	if l.busy < l.atOnce {
-		l.busy++
-		l.running.Go(l.work)
+	k.length++
+	if k.busy < l.atOnce {
+		k.busy++
+		l.running.Go(func() { l.work(of, k) })
 	}
 	return mine, len(mine.readings) - 1, nil
 }
 
-// work does lots until none waits.
-func (l *lots) work() {
-	for next := l.next(); next != nil; next = l.next() {
+// work does lots of a kind until none waits.
+func (l *lots) work(of string, k *kind) {
+	for next := l.next(of, k); next != nil; next = l.next(of, k) {
 		next.errs = l.do(next.readings)
 		close(next.done)
 	}
 }
 
-func (l *lots) next() *lot {
+func (l *lots) next(of string, k *kind) *lot {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.waiting) == 0 {
-		l.busy--
+	if len(k.waiting) == 0 {
+		if k.busy--; k.busy == 0 {
+			delete(l.kinds, of)
+		}
 		return nil
 	}
-	next := l.waiting[0]
-	l.waiting = l.waiting[1:]
-	l.length -= len(next.readings)
+	next := k.waiting[0]
+	k.waiting = k.waiting[1:]
+	k.length -= len(next.readings)
 	return next
 }
 

@@ -24,7 +24,7 @@ func (w *worker) do(readings []Reading) []error {
 	<-w.proud
 	errs := make([]error, len(readings))
 	for i, r := range readings {
-		errs[i] = fmt.Errorf("of %d", r.From)
+		errs[i] = fmt.Errorf("of %d", r.Made)
 	}
 	return errs
 }
@@ -47,7 +47,7 @@ func TestLots(t *testing.T) {
 		var callers sync.WaitGroup
 		call := func(i int) {
 			callers.Go(func() {
-				if err := l.join(t.Context(), Reading{From: int64(i)}); err == nil || err.Error() != fmt.Sprintf("of %d", i) {
+				if err := l.join(t.Context(), "", Reading{Made: int64(i)}); err == nil || err.Error() != fmt.Sprintf("of %d", i) {
 					t.Errorf("the answer to %d: %v", i, err)
 				}
 			})
@@ -68,7 +68,7 @@ func TestLots(t *testing.T) {
 		}
 		call(28)
 		l.close()
-		if err := l.join(t.Context(), Reading{}); !errors.Is(err, errCarrierClosed) {
+		if err := l.join(t.Context(), "", Reading{}); !errors.Is(err, errCarrierClosed) {
 			t.Errorf("after the end: %v", err)
 		}
 	})
@@ -85,13 +85,13 @@ func TestLotsAreBounded(t *testing.T) {
 			callers.Go(func() {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()
-				if err := l.join(ctx, Reading{}); !errors.Is(err, context.DeadlineExceeded) {
+				if err := l.join(ctx, "", Reading{}); !errors.Is(err, context.DeadlineExceeded) {
 					t.Errorf("who gave up is told: %v", err)
 				}
 			})
 			synctest.Wait()
 		}
-		if err := l.join(t.Context(), Reading{}); !errors.Is(err, errTooManyWait) {
+		if err := l.join(t.Context(), "", Reading{}); !errors.Is(err, errTooManyWait) {
 			t.Errorf("one too many: %v", err)
 		}
 		callers.Wait()
@@ -103,5 +103,43 @@ func TestLotsAreBounded(t *testing.T) {
 			t.Errorf("lots: %s", got)
 		}
 		l.close()
+	})
+}
+
+// TestALotThatHangs has the lots of one kind not end: they hold up nobody else's.
+func TestALotThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &worker{proud: make(chan struct{}, 100)}
+		l := newLots(10, 2, 15, func(readings []Reading) []error {
+			if readings[0].Made > 0 {
+				return w.do(readings)
+			}
+			return make([]error, len(readings))
+		})
+		var callers sync.WaitGroup
+		for range 17 {
+			callers.Go(func() {
+				if err := l.join(t.Context(), "hangs", Reading{Made: 1}); err == nil {
+					t.Error("no answer")
+				}
+			})
+			synctest.Wait()
+		}
+		if err := l.join(t.Context(), "hangs", Reading{Made: 1}); !errors.Is(err, errTooManyWait) {
+			t.Errorf("one too many: %v", err)
+		}
+		for range 100 {
+			if err := l.join(t.Context(), "well", Reading{}); err != nil {
+				t.Errorf("beside what hangs: %v", err)
+			}
+		}
+		for range 100 {
+			w.proud <- struct{}{}
+		}
+		callers.Wait()
+		l.close()
+		if len(l.kinds) != 0 {
+			t.Errorf("%d kinds are kept with nothing to do", len(l.kinds))
+		}
 	})
 }

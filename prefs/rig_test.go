@@ -59,14 +59,9 @@ func newRigOn(t *testing.T, client redis.UniversalClient, store *faultyStore) *r
 		t.Fatal(err)
 	}
 	r := &rig{client: client, space: space, store: store, catalog: catalogfile.Sample(), now: time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)}
-	log := slog.New(slog.DiscardHandler)
 	r.cache, r.overlay = rediscache.New(client, space), bloom.NewOverlay(1000)
 	r.overlay.SetLive(true)
-	r.carrier = prefs.NewCarrier(store, feed.NewPublisher(client, space, sendgate.SystemClock))
-	t.Cleanup(r.carrier.Close)
-	r.service = prefs.NewService(prefs.ServiceOptions{
-		Store: store, Carrier: r.carrier, Overlay: r.overlay, Catalog: r.currentCatalog, Log: log, Now: r.clock,
-	})
+	r.announceBy(t, feed.NewPublisher(client, space, sendgate.SystemClock))
 	r.reader = prefs.NewReader(prefs.ReaderOptions{
 		Cache: r.cache, CacheGuard: guard.New(guard.Options{Name: "redis", Limit: 5 * time.Second, InFlight: 100}),
 		FillGuard: guard.New(guard.Options{Name: "fill", Limit: 5 * time.Second, InFlight: 32}),
@@ -78,11 +73,21 @@ func newRigOn(t *testing.T, client redis.UniversalClient, store *faultyStore) *r
 		},
 	})
 	t.Cleanup(r.reader.Close)
+	return r
+}
+
+// announceBy has changes be announced by an announcer.
+func (r *rig) announceBy(t *testing.T, by prefs.Announcer) {
+	log := slog.New(slog.DiscardHandler)
+	r.carrier = prefs.NewCarrier(r.store, by)
+	t.Cleanup(r.carrier.Close)
+	r.service = prefs.NewService(prefs.ServiceOptions{
+		Store: r.store, Carrier: r.carrier, Overlay: r.overlay, Catalog: r.currentCatalog, Log: log, Now: r.clock,
+	})
 	r.sweeper = prefs.NewSweeper(prefs.SweeperOptions{
-		Store: store, Carrier: r.carrier, Cache: r.cache, Overlay: r.overlay, Shares: redisshares.New(client, space), Log: log, Now: r.clock,
+		Store: r.store, Carrier: r.carrier, Cache: r.cache, Overlay: r.overlay, Shares: redisshares.New(r.client, r.space), Log: log, Now: r.clock,
 		Observe: func(b prefs.Backlog, _ error) { r.backlog = b },
 	})
-	return r
 }
 
 func (r *rig) currentCatalog() *sendgate.Catalog {

@@ -172,16 +172,17 @@ func (s *Service) change(ctx context.Context, user sendgate.UserID, ifRevision *
 		return nil, err
 	}
 	// From here on the change is durable: it is obeyed here at once, and a
-	// caller who has gone away stops nothing.
-	s.overlay.ApplySince(sendgate.ConsentOf(user, &r.Preferences), epoch)
-	if len(r.Pending) == 0 { // every gate has been told before
+	// caller who has gone away stops nothing. Where nothing was changed and
+	// nothing is pending, every gate has been told before.
+	if len(r.Pending) == 0 {
 		return r, nil
 	}
+	s.overlay.ApplySince(sendgate.ConsentOf(user, &r.Preferences), epoch)
 	err = readAt.err
 	if err == nil {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestLimit)
 		defer cancel()
-		err = s.carrier.Carry(ctx, Reading{Record: r, ReadAt: readAt.at, From: made})
+		err = s.carrier.Carry(ctx, Reading{Record: r, ReadAt: readAt.at, Made: made})
 	}
 	if err != nil {
 		s.log.Warn("a change did not get through at once; the sweep will carry it on", "error", err)
@@ -195,15 +196,17 @@ type clockRead struct {
 	err error
 }
 
-// readClock reads Redis' clock while the store is at work. What is known of the
-// store afterwards was true since.
+// readClock reads Redis' clock while the store is at work, and tells what it
+// said when that began, or before: what is known of the store afterwards was true
+// since.
 func (s *Service) readClock(ctx context.Context, user sendgate.UserID) <-chan clockRead {
 	read := make(chan clockRead, 1)
 	go func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestLimit)
 		defer cancel()
+		began := s.now()
 		at, err := s.carrier.Clock(ctx, user)
-		read <- clockRead{at, err}
+		read <- clockRead{at.Add(began.Sub(s.now())), err}
 	}()
 	return read
 }

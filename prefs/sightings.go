@@ -15,6 +15,10 @@ const (
 	// last seconds in a failover, the change is still here to be announced
 	// again.
 	pendingFor = 30 * time.Second
+	// anybodysAfter is for how long a change is left to the gate in whose share it
+	// is. After that every gate tries to carry it on: that one may not reach what
+	// it takes.
+	anybodysAfter = 10 * time.Second
 	// maxSightings bounds what is remembered of records with pending changes.
 	// What goes beyond is looked at in every sweep, until others are cleared.
 	maxSightings = 1_000_000
@@ -33,36 +37,47 @@ type sightings struct {
 
 // sighting is of one record. Revisions are 0 if there is none.
 type sighting struct {
-	told    int64 // this gate knows the state of this revision
-	through int64 // it was announced
+	first   time.Time // when it was first seen pending, gap or no gap
+	through int64     // the state of this revision was announced
 	// ripens is the revision up to which changes can be cleared once since is
 	// long enough ago: when that was first seen to have got through.
 	ripens int64
 	since  time.Time
 }
 
-// begin forgets everything if there was a gap since.
+// begin forgets what was seen if there was a gap since.
 func (s *sightings) begin(epoch int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.epoch != epoch {
-		s.epoch, s.length = epoch, 0
-		s.shards = [PendingShards]map[sendgate.UserID]sighting{}
+	if s.epoch == epoch {
+		return
+	}
+	s.epoch = epoch
+	for _, shard := range s.shards {
+		for user, seen := range shard {
+			shard[user] = sighting{first: seen.first}
+		}
 	}
 }
 
-// keep forgets what is not pending any more in a shard.
-func (s *sightings) keep(shard int, pending []PendingEntry) {
+// see takes what is pending in a shard, and forgets what is not any more.
+func (s *sightings) see(shard int, pending []PendingEntry, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	kept := make(map[sendgate.UserID]sighting, len(pending))
+	before := s.shards[shard]
+	s.length -= len(before)
+	seen := make(map[sendgate.UserID]sighting, len(pending))
 	for _, e := range pending {
-		if seen, ok := s.shards[shard][e.User]; ok {
-			kept[e.User] = seen
+		old, ok := before[e.User]
+		if !ok {
+			old.first = now
+		}
+		if s.length+len(seen) < maxSightings {
+			seen[e.User] = old
 		}
 	}
-	s.length += len(kept) - len(s.shards[shard])
-	s.shards[shard] = kept
+	s.length += len(seen)
+	s.shards[shard] = seen
 }
 
 // of is what was seen of a record, if there was no gap since the epoch began.
@@ -75,15 +90,10 @@ func (s *sightings) of(user sendgate.UserID, epoch int64) sighting {
 	return s.shards[PendingShard(user)][user]
 }
 
-// noteTold notes that this gate knows a user's state of a revision.
-func (s *sightings) noteTold(user sendgate.UserID, revision, epoch int64) {
-	s.note(user, epoch, func(seen *sighting) { seen.told = max(seen.told, revision) })
-}
-
 // noteThrough notes that a user's state of a revision has got through.
 func (s *sightings) noteThrough(user sendgate.UserID, revision, epoch int64, now time.Time) {
 	s.note(user, epoch, func(seen *sighting) {
-		seen.told, seen.through = max(seen.told, revision), max(seen.through, revision)
+		seen.through = max(seen.through, revision)
 		if seen.ripens == 0 {
 			seen.ripens, seen.since = seen.through, now
 		}
@@ -98,27 +108,29 @@ func (s *sightings) noteCleared(user sendgate.UserID, epoch int64, now time.Time
 
 // noteLost notes that Redis does not hold what was seen to have got through.
 func (s *sightings) noteLost(user sendgate.UserID, epoch int64) {
-	s.note(user, epoch, func(seen *sighting) { *seen = sighting{told: seen.told} })
+	s.note(user, epoch, func(seen *sighting) { *seen = sighting{first: seen.first} })
 }
 
-// note changes what was seen of a record, unless there was a gap since.
+// note changes what was seen of a record that is pending, unless there was a
+// gap since.
 func (s *sightings) note(user sendgate.UserID, epoch int64, change func(*sighting)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	shard := PendingShard(user)
-	seen, ok := s.shards[shard][user]
-	if epoch != s.epoch || !ok && s.length >= maxSightings {
-		return
+	shard := s.shards[PendingShard(user)]
+	if seen, ok := shard[user]; ok && epoch == s.epoch {
+		change(&seen)
+		shard[user] = seen
 	}
-	if s.shards[shard] == nil {
-		s.shards[shard] = map[sendgate.UserID]sighting{}
-	}
-	if !ok {
-		s.length++
-	}
-	change(&seen)
-	s.shards[shard][user] = seen
 }
 
 // ripe tells whether changes of a record can be cleared.
 func (s sighting) ripe(now time.Time) bool { return s.ripens > 0 && now.Sub(s.since) >= pendingFor }
+
+// overdue tells whether a record should have got through, or should have been
+// cleared, long ago.
+func (s sighting) overdue(through bool, now time.Time) bool {
+	if through {
+		return now.Sub(s.since) >= 2*pendingFor
+	}
+	return !s.first.IsZero() && now.Sub(s.first) >= anybodysAfter
+}

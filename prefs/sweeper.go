@@ -22,9 +22,7 @@ const (
 	sweepMost    = 2000            // records of a shard that one sweep carries on; the next one goes on
 	shardsAtOnce = 4               // that are looked at
 	shareLimit   = 250 * time.Millisecond
-	// anybodysAfter is how old a change is that every gate tries to carry on,
-	// whosever share it is: its own gate may not reach what it takes.
-	anybodysAfter = 10 * time.Second
+	maxRest      = 5 * time.Second // after a look that took long
 )
 
 // Sweeper carries on the changes that were cut off on their way: by a crash, a
@@ -106,14 +104,10 @@ func (s *Sweeper) Run(ctx context.Context, known func()) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(max(sweepEvery-took, min(took/4, maxRest), 0)):
+		case <-time.After(min(max(sweepEvery-took, took/4), maxRest)):
 		}
 	}
 }
-
-// maxRest bounds the rest after a look that took long, or during which the
-// clock was set.
-const maxRest = 5 * time.Second
 
 func (s *Sweeper) complain(ctx context.Context, what string, err error) {
 	if err != nil && ctx.Err() == nil {
@@ -173,7 +167,7 @@ type shardLook struct {
 }
 
 func (s *Sweeper) lookAt(ctx context.Context, shard int, mine bool, epoch int64, now time.Time) (found shardLook) {
-	pending, err := s.list(ctx, shard)
+	pending, err := s.list(ctx, shard, now)
 	found.unlisted, found.unknown = err, s.learn(ctx, pending, epoch)
 	found.backlog.Records = len(pending)
 	for _, e := range pending {
@@ -202,13 +196,13 @@ func (s *Sweeper) share(ctx context.Context) (mine [PendingShards]bool) {
 }
 
 // list lists what is pending in a shard, and forgets what is not any more.
-func (s *Sweeper) list(ctx context.Context, shard int) (pending []PendingEntry, err error) {
+func (s *Sweeper) list(ctx context.Context, shard int, now time.Time) (pending []PendingEntry, err error) {
 	err = s.store.Pending(ctx, shard, func(e PendingEntry) error {
 		pending = append(pending, e)
 		return ctx.Err()
 	})
 	if err == nil {
-		s.seen.keep(shard, pending)
+		s.seen.see(shard, pending, now)
 	}
 	return pending, err
 }
@@ -228,7 +222,6 @@ func (s *Sweeper) learn(ctx context.Context, pending []PendingEntry, epoch int64
 				continue
 			}
 			s.overlay.ApplySince(sendgate.ConsentOf(users[i], &found.Record.Preferences), epoch)
-			s.seen.noteTold(users[i], found.Record.Revision, epoch)
 		}
 		return failed
 	})
@@ -241,8 +234,7 @@ func (s *Sweeper) knows(e PendingEntry, epoch int64) bool {
 	if e.Revision == 0 {
 		return false
 	}
-	seen := s.seen.of(e.User, epoch)
-	if seen.through >= e.Revision {
+	if s.seen.of(e.User, epoch).through >= e.Revision {
 		return true
 	}
 	revision, announced := s.overlay.Known(e.User)
@@ -252,9 +244,10 @@ func (s *Sweeper) knows(e PendingEntry, epoch int64) bool {
 	return revision >= e.Revision
 }
 
-// unfinished are those records of a shard that there is something to do about.
-// If there are too many for one sweep, it is the turn of any of them, so that
-// some that cannot be carried on are in nobody's way.
+// unfinished are those records of a shard that there is something to do about
+// and that are this gate's, or overdue: what their own gate does not get done is
+// anybody's. If there are too many for one sweep, it is the turn of any of them,
+// so that some that cannot be carried on are in nobody's way.
 func (s *Sweeper) unfinished(pending []PendingEntry, mine bool, epoch int64, now time.Time) (users []sendgate.UserID) {
 	for _, e := range pending {
 		seen := s.seen.of(e.User, epoch)
@@ -262,13 +255,11 @@ func (s *Sweeper) unfinished(pending []PendingEntry, mine bool, epoch int64, now
 		if age := now.Sub(e.Since); !through && age >= 0 && age < graceFor || through && !seen.ripe(now) {
 			continue
 		}
-		late := !through && now.Sub(e.Since) >= anybodysAfter || through && now.Sub(seen.since) >= 2*pendingFor
-		if !mine && !late { // what its own gate does not get done is anybody's
-			continue
+		if mine || seen.overdue(through, now) {
+			users = append(users, e.User)
 		}
-		users = append(users, e.User)
 	}
-	if beyond := len(users) - sweepMost; beyond > 0 {
+	if len(users) > sweepMost {
 		first := rand.IntN(len(users))
 		users = append(users[first:], users[:first]...)[:sweepMost]
 	}

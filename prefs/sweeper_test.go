@@ -32,21 +32,20 @@ func sweep(t *testing.T, r *rig) {
 
 // TestSweepCarriesOn cuts a change off at each step of its way.
 func TestSweepCarriesOn(t *testing.T) {
-	server := redistest.Start(t)
-	for name, cut := range map[string]func(r *rig) (heal func()){
-		"before it was announced": func(*rig) func() {
+	for name, cut := range map[string]func(r *rig, server *redistest.Server) (heal func()){
+		"before it was announced": func(_ *rig, server *redistest.Server) func() {
 			server.Kill()
 			return server.Restart
 		},
-		"before it was logged": func(r *rig) func() {
+		"before it was logged": func(r *rig, _ *redistest.Server) func() {
 			r.store.set(func(s *faultyStore) { s.append = func(prefs.Change) error { return errors.New("cut off") } })
 			return func() { r.store.set(nil) }
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			base := newRig(t)
+			base, server := newRig(t), redistest.Start(t) // where no other gate sweeps
 			r := newRigOn(t, server.Client(), base.store)
-			heal := cut(r)
+			heal := cut(r, server)
 			if p := r.put(t, "u", "newsletter", "email", off()); p.Revision != 1 {
 				t.Fatalf("revision %d", p.Revision)
 			}

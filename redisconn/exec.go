@@ -52,6 +52,18 @@ func Exec(ctx context.Context, client redis.UniversalClient, commands []Command)
 	send(ctx, cluster, moved)
 }
 
+// Node names the Redis that a key lives in: the address of its master in a
+// cluster, as far as that is known; empty where there is only one, or none is
+// known.
+func Node(ctx context.Context, client redis.UniversalClient, key string) string {
+	if cluster, many := client.(*redis.ClusterClient); many {
+		if node, err := cluster.MasterForKey(ctx, key); err == nil {
+			return node.Options().Addr
+		}
+	}
+	return ""
+}
+
 // byNode groups commands by the master that has their keys. Those that nobody
 // has get an error.
 func byNode(ctx context.Context, cluster *redis.ClusterClient, commands []Command) map[*redis.Client][]Command {
