@@ -22,10 +22,12 @@ type checkCase struct {
 	cacheDown    bool
 	zone         *quiet.Zone
 	reason       Reason     // why an allow would be one
+	bound        []BoundCap // the caps that apply
 	capStates    []CapState // once caps were looked at
 	capsReady    time.Time  // first instant at which all caps have room, as far as is known; zero is now
 	capsNever    bool       // no such instant
 	waiting      bool       // ended by quiet hours; a look at its caps dates it
+	passed       bool       // its caps had room, and others were taken before it
 
 	// Where it stands.
 	decision Decision
@@ -124,31 +126,9 @@ func (c *checkCase) hours() (h quiet.Hours) {
 	return h
 }
 
-// boundCaps are the caps that apply to the check. A cap keyed by a field that
-// the check does not carry does not apply.
-func (c *checkCase) boundCaps() []BoundCap {
-	var users []UserCap
-	if c.record != nil {
-		users = c.record.Caps
-	}
-	caps := c.category.CapsFor(users)
-	bound := make([]BoundCap, 0, len(caps))
-next:
-	for _, own := range caps {
-		values := make([]string, len(own.By))
-		for i, f := range own.By {
-			if values[i] = c.check.value(f, c.category.Name); values[i] == "" {
-				continue next
-			}
-		}
-		bound = append(bound, BoundCap{Cap: own, Values: values})
-	}
-	return bound
-}
-
 // learn keeps what a look at the caps has shown.
 func (c *checkCase) learn(a CapAnswer) {
-	c.capStates = a.Caps
+	c.capStates, c.passed, c.decision.CapsAt = a.Caps, a.Passed, a.At
 	for _, s := range a.Caps {
 		switch {
 		case !s.Full:

@@ -89,7 +89,10 @@ type Category struct {
 	Caps           []Cap
 	UserCaps       bool // users may set caps of their own, up to UserCapCeiling
 	UserCapCeiling int
-	allowed        map[string][]quiet.Window // by channel
+	// Hold is for how long an allow holds its slots unless delivery is reported.
+	// Where it is 0, an allow keeps them unless it is reported to have failed.
+	Hold    time.Duration
+	allowed map[string][]quiet.Window // by channel
 }
 
 // Allowed lists the operator's allowed hours on a channel; none means always.
@@ -132,61 +135,3 @@ const (
 	UnverifiableSuppress UnverifiablePolicy = iota
 	UnverifiableAllow                       // a bounded read of the store is tried first
 )
-
-// CapKind is how a cap counts.
-type CapKind uint8
-
-// CapRolling keeps an exact log: an entry exactly one window old has left.
-const CapRolling CapKind = iota
-
-// The bounds of a cap.
-const (
-	MinCapWindow = time.Second
-	MaxCapWindow = 31 * 24 * time.Hour
-	MaxCapLimit  = 10_000 // an exact log is kept, so a limit is a bound of memory
-)
-
-// Cap is one frequency cap: at most Limit notifications per Window, per user
-// and per value of the fields in By. Two caps of the same kind, fields and
-// window count in the same place, whatever their limits.
-type Cap struct {
-	Kind   CapKind
-	By     []Field // as the operator wrote them; their order means nothing
-	Window time.Duration
-	Limit  int // 0 is "never"
-}
-
-// sameCounter tells whether two caps count in the same place.
-func (c Cap) sameCounter(o Cap) bool {
-	if c.Kind != o.Kind || c.Window != o.Window || len(c.By) != len(o.By) {
-		return false
-	}
-	return !slices.ContainsFunc(c.By, func(f Field) bool { return !slices.Contains(o.By, f) })
-}
-
-var byCategory = []Field{fieldCategory}
-
-// CapsFor lists the caps that apply to a user: the category's own, each
-// replaced by the user's where both count per category over the same window,
-// and the user's others.
-func (c *Category) CapsFor(users []UserCap) []Cap {
-	caps, copied := c.Caps, false
-	if !c.UserCaps {
-		return caps
-	}
-	for _, u := range users {
-		if u.Category != c.Name {
-			continue
-		}
-		if !copied {
-			caps, copied = slices.Clone(caps), true
-		}
-		own := Cap{Kind: CapRolling, By: byCategory, Window: time.Duration(u.Window), Limit: min(u.MaxCount, c.UserCapCeiling)}
-		if i := slices.IndexFunc(caps, own.sameCounter); i >= 0 {
-			caps[i].Limit = own.Limit
-		} else {
-			caps = append(caps, own)
-		}
-	}
-	return caps
-}

@@ -17,18 +17,33 @@ type CategorySpec struct {
 	InQuietHours   string             `yaml:"in_quiet_hours,omitempty" json:"in_quiet_hours,omitempty"`
 	OnCap          string             `yaml:"on_cap,omitempty" json:"on_cap,omitempty"`
 	OnUnverifiable string             `yaml:"on_unverifiable,omitempty" json:"on_unverifiable,omitempty"`
+	Count          string             `yaml:"count,omitempty" json:"count,omitempty"` // `on_allow`, the default, or `on_delivery`
+	Hold           string             `yaml:"hold,omitempty" json:"hold,omitempty"`   // with on_delivery, as ParseDuration reads it
 	Caps           []CapSpec          `yaml:"caps,omitempty" json:"caps,omitempty"`
 	UserCaps       *UserCapsSpec      `yaml:"user_caps,omitempty" json:"user_caps,omitempty"`
 	AllowedHours   []AllowedHoursSpec `yaml:"allowed_hours,omitempty" json:"allowed_hours,omitempty"`
 }
 
 // CapSpec is one frequency cap: at most Limit notifications per Window, per
-// user and per value of the fields in By.
+// subject and per value of the fields in By.
 type CapSpec struct {
-	Kind   string  `yaml:"kind,omitempty" json:"kind,omitempty"` // `rolling`, the default
-	By     []Field `yaml:"by" json:"by"`
-	Window string  `yaml:"window" json:"window"` // as ParseDuration reads it
-	Limit  *int    `yaml:"limit" json:"limit"`
+	Kind    string  `yaml:"kind,omitempty" json:"kind,omitempty"`       // `rolling`, the default, `buckets` or `calendar`
+	Subject Field   `yaml:"subject,omitempty" json:"subject,omitempty"` // whose notifications count; the user's by default
+	By      []Field `yaml:"by" json:"by"`
+	// Window is a duration as ParseDuration reads it; of a calendar it is `day`,
+	// `week` or `month`.
+	Window         string    `yaml:"window" json:"window"`
+	Buckets        int       `yaml:"buckets,omitempty" json:"buckets,omitempty"`   // 24 up to a day and 28 beyond by default
+	Remember       string    `yaml:"remember,omitempty" json:"remember,omitempty"` // how long ids are known, where no log is kept
+	Limit          *int      `yaml:"limit" json:"limit"`
+	Keep           *KeepSpec `yaml:"keep,omitempty" json:"keep,omitempty"`
+	OnUnverifiable string    `yaml:"on_unverifiable,omitempty" json:"on_unverifiable,omitempty"` // the category's by default
+}
+
+// KeepSpec keeps the last Slots of a cap for checks of a priority and above.
+type KeepSpec struct {
+	Slots int    `yaml:"slots" json:"slots"`
+	For   string `yaml:"for" json:"for"` // `normal` or `high`
 }
 
 // UserCapsSpec lets users set caps of their own for a category, from 0 to

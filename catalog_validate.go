@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/sendgate/sendgate/quiet"
 )
@@ -148,7 +147,8 @@ func (b *catalogBuilder) category(name string, spec CategorySpec) {
 	choose(b, path+".filter_hit", spec.FilterHit, &cat.FilterHit, choices[FilterHit]{{"reject", HitReject}, {"verify", HitVerify}})
 	choose(b, path+".in_quiet_hours", spec.InQuietHours, &cat.InQuietHours, choices[QuietPolicy]{{"defer", QuietDefer}, {"suppress", QuietSuppress}, {"ignore", QuietIgnore}})
 	choose(b, path+".on_cap", spec.OnCap, &cat.OnCap, choices[CapPolicy]{{"suppress", CapSuppress}, {"defer", CapDefer}})
-	choose(b, path+".on_unverifiable", spec.OnUnverifiable, &cat.OnUnverifiable, choices[UnverifiablePolicy]{{"suppress", UnverifiableSuppress}, {"allow", UnverifiableAllow}})
+	choose(b, path+".on_unverifiable", spec.OnUnverifiable, &cat.OnUnverifiable, unverifiablePolicies)
+	b.counting(path, spec, &cat)
 	for i, c := range spec.Caps {
 		b.cap(index(path+".caps", i), c, &cat)
 	}
@@ -162,14 +162,16 @@ func (b *catalogBuilder) refuseEssential(path string, spec CategorySpec) {
 		set  bool
 	}{
 		{"filter_hit", spec.FilterHit != ""}, {"in_quiet_hours", spec.InQuietHours != ""}, {"on_cap", spec.OnCap != ""},
-		{"on_unverifiable", spec.OnUnverifiable != ""}, {"caps", spec.Caps != nil}, {"user_caps", spec.UserCaps != nil},
-		{"allowed_hours", spec.AllowedHours != nil},
+		{"on_unverifiable", spec.OnUnverifiable != ""}, {"count", spec.Count != ""}, {"hold", spec.Hold != ""},
+		{"caps", spec.Caps != nil}, {"user_caps", spec.UserCaps != nil}, {"allowed_hours", spec.AllowedHours != nil},
 	} {
 		if m.set {
 			b.fault(path+"."+m.name, "an essential category takes no %s: nothing but a hard hold stops it", m.name)
 		}
 	}
 }
+
+var unverifiablePolicies = choices[UnverifiablePolicy]{{"suppress", UnverifiableSuppress}, {"allow", UnverifiableAllow}}
 
 // choices are the words for the values of a policy.
 type choices[T any] []struct {
@@ -191,46 +193,6 @@ func choose[T any](b *catalogBuilder, field, word string, into *T, among choices
 		words = append(words, c.word)
 	}
 	b.fault(field, "must be %s, not %q", strings.Join(words, " or "), Clip(word))
-}
-
-func (b *catalogBuilder) cap(path string, spec CapSpec, cat *Category) {
-	c := Cap{Kind: CapRolling, By: spec.By}
-	if spec.Kind != "" && spec.Kind != "rolling" {
-		b.fault(path+".kind", "must be rolling, not %q", Clip(spec.Kind))
-	}
-	if spec.By == nil {
-		b.fault(path, "by is required; [] counts everything")
-	}
-	for i, f := range spec.By {
-		if !f.Known() {
-			b.fault(index(path+".by", i), "%q is no field of a check that a cap can be keyed by", Clip(string(f)))
-		}
-		if slices.Contains(spec.By[:i], f) {
-			b.fault(index(path+".by", i), "%q is named twice", f)
-		}
-	}
-	window, err := ParseDuration(spec.Window)
-	c.Window = time.Duration(window)
-	switch {
-	case spec.Window == "":
-		b.fault(path, "a window is required")
-	case err != nil:
-		b.fault(path+".window", "%v", err)
-	case c.Window < MinCapWindow || c.Window > MaxCapWindow:
-		b.fault(path+".window", "must be from 1s to 31d")
-	}
-	switch {
-	case spec.Limit == nil:
-		b.fault(path, "a limit is required")
-	case *spec.Limit < 0 || *spec.Limit > MaxCapLimit:
-		b.fault(path+".limit", "must be from 0 to %d", MaxCapLimit)
-	default:
-		c.Limit = *spec.Limit
-	}
-	if c.Window != 0 && slices.ContainsFunc(cat.Caps, c.sameCounter) {
-		b.fault(path, "another cap of this category counts by the same fields over the same window")
-	}
-	cat.Caps = append(cat.Caps, c)
 }
 
 func (b *catalogBuilder) userCaps(path string, spec *UserCapsSpec, cat *Category) {

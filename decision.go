@@ -54,13 +54,14 @@ const (
 	ReasonQuietHours                      // inside quiet hours, the user's or the operator's
 	ReasonFrequencyCap                    // a cap is full
 	ReasonUnverifiable                    // what had to be known could not be read
+	ReasonNotTaken                        // it may go, and as many as were asked for had been taken before it
 	reasonCount
 )
 
 // String is the reason's name in the interface.
 func (r Reason) String() string {
 	return [reasonCount]string{"essential", "opted_in", "default_on", "unverified", "global_unsubscribe",
-		"opted_out", "default_off", "quiet_hours", "frequency_cap", "unverifiable"}[r]
+		"opted_out", "default_off", "quiet_hours", "frequency_cap", "unverifiable", "not_taken"}[r]
 }
 
 // Decision answers one check.
@@ -77,20 +78,8 @@ type Decision struct {
 	DeliverAt      time.Time // with defer: first instant that quiet hours and caps would let it through; zero if none
 	RetryAt        time.Time // the same with suppress
 	Caps           []CapState
-}
-
-// CapState is how one cap stood once the check was judged.
-type CapState struct {
-	Cap      Cap
-	Used     int       // slots taken within the window, this check's own included if it was charged
-	ResetsAt time.Time // when the next slot comes free; zero when none ever will or none is taken
-	Full     bool      // this cap had no room for the check
-
-	// Where a cap lets the check through only because it holds its
-	// notification already, and has less room than is taken by now: when that
-	// entry leaves, and when there is room again after that. Zero otherwise;
-	// ReturnsAt is zero, too, when there never will be.
-	LapsesAt, ReturnsAt time.Time
+	CapsAt         time.Time // when the caps were judged, by their own clock; zero if they were not
+	Uncapped       []Cap     // that an allow should have been judged by, and was not
 }
 
 // Finding is what one step found, for a person to read.

@@ -74,30 +74,31 @@ type RecordAnswer struct {
 type Caps interface {
 	// Judge answers every ask, in order; asks of one user are judged in that
 	// order too. Either all caps of an ask have room and all are charged,
-	// unless it only looks, or none is.
-	Judge(ctx context.Context, asks []CapAsk) []CapAnswer
+	// unless it only looks, or none is. If take is more than 0, the asks are of
+	// one user, and once so many have been admitted the others only look.
+	Judge(ctx context.Context, asks []CapAsk, take int) []CapAnswer
+	// Settle takes reports of what became of notifications, in order.
+	Settle(ctx context.Context, reports []CapReport) []CapReceipt
 }
 
-// CapAsk asks for a slot under every one of a check's caps.
+// CapAsk asks for a slot under every one of a check's caps. Without caps it is
+// admitted.
 type CapAsk struct {
 	User           UserID
 	NotificationID string // a cap that holds it already lets it through again, uncharged
-	Look           bool   // charges nothing
+	Channel        string
+	Look           bool          // charges nothing
+	Hold           time.Duration // the slots are dropped after that unless delivery is reported; 0: never
 	Caps           []BoundCap
-}
-
-// BoundCap is a cap and the values, in the order of its By, that a check has
-// for its fields.
-type BoundCap struct {
-	Cap
-	Values []string
 }
 
 // CapAnswer is how the caps of one ask stood. On an error nothing is known to
 // have been charged.
 type CapAnswer struct {
 	Admitted bool
+	Passed   bool       // it would have been admitted, and as many as were to be taken had been
 	Caps     []CapState // in the order of the ask
+	At       time.Time  // when it was judged, by the clock of the caps; zero if there was nothing to judge
 	Err      error
 }
 
@@ -105,7 +106,9 @@ type CapAnswer struct {
 // concurrent use.
 type Observer interface {
 	// Decided is told of every decision except those of Explain.
-	Decided(d *Decision)
+	Decided(c *Check, d *Decision, mode Mode)
+	// Settled is told of every outcome that was settled.
+	Settled(s *Settlement)
 	// StepTook is told how long a step took for a list of checks.
 	StepTook(step Step, checks int, took time.Duration)
 	// ZoneFellBack is told that a stored time zone is unknown, and that the
@@ -113,14 +116,15 @@ type Observer interface {
 	ZoneFellBack()
 }
 
-// Options are what a Gate is made of. All but Filter, Now and CapsBesideRecords
-// are required.
+// Options are what a Gate is made of. All but Filter, Limits, Now and
+// CapsBesideRecords are required.
 type Options struct {
 	Catalog  *Catalog
 	Overlay  Overlay
 	Filter   Filter // nil: every check that the overlay does not answer reads the record
 	Records  Records
 	Caps     Caps
+	Limits   ValueLimits // nil: no single value has limits of its own
 	Observer Observer
 	// CapsBesideRecords says that the caps live in the same Redis as the
 	// record cache, so that a check which found that one down need not find it
@@ -138,6 +142,7 @@ type Gate struct {
 	filter            Filter
 	records           Records
 	caps              Caps
+	limits            ValueLimits
 	observer          Observer
 	capsBesideRecords bool
 	now               func() time.Time
@@ -147,7 +152,10 @@ type Gate struct {
 func NewGate(o Options) *Gate {
 	g := &Gate{
 		overlay: o.Overlay, filter: o.Filter, records: o.Records, caps: o.Caps, observer: o.Observer,
-		capsBesideRecords: o.CapsBesideRecords, now: o.Now,
+		limits: o.Limits, capsBesideRecords: o.CapsBesideRecords, now: o.Now,
+	}
+	if g.limits == nil {
+		g.limits = noLimits{}
 	}
 	if g.now == nil {
 		g.now = SystemClock
@@ -189,13 +197,15 @@ type Result struct {
 // Decide answers one check. The error is *Error or Errors: the check was
 // wrong, and nothing was charged.
 func (g *Gate) Decide(ctx context.Context, check Check) (Decision, error) {
-	r := g.DecideAll(ctx, []Check{check}, Reserve)[0]
+	r := g.DecideAll(ctx, []Check{check}, Reserve, 0)[0]
 	return r.Decision, r.Err
 }
 
 // DecideAll answers a list of checks in order. A check that is wrong fails
-// alone. Slots are given in the order of the list.
-func (g *Gate) DecideAll(ctx context.Context, checks []Check, mode Mode) []Result {
+// alone. Slots are given in the order of the list. If take is more than 0, all
+// checks have to be of one user; the first so many that may go are allowed, and
+// those after them that may go are suppressed with ReasonNotTaken, uncharged.
+func (g *Gate) DecideAll(ctx context.Context, checks []Check, mode Mode, take int) []Result {
 	catalog, now := g.Catalog(), g.now()
 	results := make([]Result, len(checks))
 	cases := make([]checkCase, len(checks))
@@ -206,14 +216,14 @@ func (g *Gate) DecideAll(ctx context.Context, checks []Check, mode Mode) []Resul
 			batch = append(batch, &cases[i])
 		}
 	}
-	r := &round{Gate: g, catalog: catalog, reserve: mode == Reserve}
+	r := &round{Gate: g, catalog: catalog, reserve: mode == Reserve, taking: take > 0, take: take}
 	for some := range slices.Chunk(batch, chunkSize) {
 		r.run(ctx, some)
 	}
 	for i := range results {
 		if results[i].Err == nil {
 			results[i].Decision = cases[i].decision
-			g.observer.Decided(&results[i].Decision)
+			g.observer.Decided(&checks[i], &results[i].Decision, mode)
 		}
 	}
 	return results

@@ -25,6 +25,7 @@ type world struct {
 
 	reads, judged, charged int
 	asks                   []sendgate.CapAsk
+	reports                []sendgate.CapReport
 }
 
 func (w *world) Consent(user sendgate.UserID) (sendgate.Consent, bool, bool) {
@@ -48,7 +49,7 @@ func (w *world) Read(_ context.Context, asks []sendgate.RecordAsk) []sendgate.Re
 	return answers
 }
 
-func (w *world) Judge(_ context.Context, asks []sendgate.CapAsk) []sendgate.CapAnswer {
+func (w *world) Judge(_ context.Context, asks []sendgate.CapAsk, take int) []sendgate.CapAnswer {
 	w.judged++
 	w.asks = append(w.asks, asks...)
 	answers := make([]sendgate.CapAnswer, len(asks))
@@ -62,18 +63,32 @@ func (w *world) Judge(_ context.Context, asks []sendgate.CapAsk) []sendgate.CapA
 			answers[i].Admitted = answers[i].Admitted && !full
 			answers[i].Caps = append(answers[i].Caps, sendgate.CapState{Cap: c.Cap, Used: w.used, Full: full, ResetsAt: resets})
 		}
-		if !ask.Look && answers[i].Admitted {
+		switch {
+		case ask.Look || !answers[i].Admitted:
+		case take > 0 && w.charged == take:
+			answers[i].Admitted, answers[i].Passed = false, true
+		default:
 			w.charged++
 		}
 	}
 	return answers
 }
 
-type watcher struct{ decided, zones int }
+func (w *world) Settle(_ context.Context, reports []sendgate.CapReport) []sendgate.CapReceipt {
+	w.reports = append(w.reports, reports...)
+	receipts := make([]sendgate.CapReceipt, len(reports))
+	for i := range receipts {
+		receipts[i].Status = sendgate.StatusSettled
+	}
+	return receipts
+}
 
-func (w *watcher) Decided(*sendgate.Decision)                 { w.decided++ }
-func (w *watcher) StepTook(sendgate.Step, int, time.Duration) {}
-func (w *watcher) ZoneFellBack()                              { w.zones++ }
+type watcher struct{ decided, settled, zones int }
+
+func (w *watcher) Decided(*sendgate.Check, *sendgate.Decision, sendgate.Mode) { w.decided++ }
+func (w *watcher) Settled(*sendgate.Settlement)                               { w.settled++ }
+func (w *watcher) StepTook(sendgate.Step, int, time.Duration)                 {}
+func (w *watcher) ZoneFellBack()                                              { w.zones++ }
 
 var noon = time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
 
@@ -236,7 +251,7 @@ func TestListFailsItemByItem(t *testing.T) {
 	w := &world{}
 	gate, _ := newGate(w, catalogfile.Sample(), noon)
 	bad := ask("nonesuch")
-	results := gate.DecideAll(t.Context(), []sendgate.Check{ask("promotions"), bad, ask("security_alerts"), {}}, sendgate.Reserve)
+	results := gate.DecideAll(t.Context(), []sendgate.Check{ask("promotions"), bad, ask("security_alerts"), {}}, sendgate.Reserve, 0)
 	if results[0].Err != nil || results[2].Err != nil || w.charged != 1 {
 		t.Errorf("the good ones: %v, %v, %d charged", results[0].Err, results[2].Err, w.charged)
 	}
@@ -255,7 +270,7 @@ func TestListFailsItemByItem(t *testing.T) {
 func TestLookChargesNothing(t *testing.T) {
 	w := &world{}
 	gate, observed := newGate(w, catalogfile.Sample(), noon)
-	gate.DecideAll(t.Context(), []sendgate.Check{ask("promotions")}, sendgate.Look)
+	gate.DecideAll(t.Context(), []sendgate.Check{ask("promotions")}, sendgate.Look, 0)
 	if _, _, err := gate.Explain(t.Context(), ask("promotions"), time.Time{}); err != nil {
 		t.Fatal(err)
 	}

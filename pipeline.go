@@ -29,6 +29,8 @@ type round struct {
 	*Gate
 	catalog *Catalog
 	reserve bool
+	taking  bool // only so many are allowed
+	take    int  // how many yet
 }
 
 // run takes a list of checks through the pipeline. Timing, the policy of
@@ -59,14 +61,29 @@ func (r *round) run(ctx context.Context, batch []*checkCase) {
 	}
 }
 
-// endUnverified follows the category's policy where a step could not tell: what
+// unverifiable is the policy where the running step could not tell: the
+// category's, or those of the caps that could not be judged. One cap that has to
+// be kept is enough.
+func (c *checkCase) unverifiable(step Step) UnverifiablePolicy {
+	if step != StepCaps {
+		return c.category.OnUnverifiable
+	}
+	for _, b := range c.bound {
+		if b.OnUnverifiable == UnverifiableSuppress {
+			return UnverifiableSuppress
+		}
+	}
+	return UnverifiableAllow
+}
+
+// endUnverified follows the policy where a step could not tell: what
 // the overlay knows of an opt-out is obeyed, and otherwise the check ends, or
 // goes on without that knowledge. What the filter says is a reason to end it
 // where the policy would end it anyway.
-func (c *checkCase) endUnverified() {
+func (c *checkCase) endUnverified(step Step) {
 	reason, no := c.saysNo()
-	byFilter := false
-	if !no && c.category.OnUnverifiable == UnverifiableSuppress {
+	policy, byFilter := c.unverifiable(step), false
+	if !no && policy == UnverifiableSuppress {
 		reason, byFilter = c.filterSaysNo()
 	}
 	switch {
@@ -76,11 +93,14 @@ func (c *checkCase) endUnverified() {
 		c.decision.Exact = false
 		c.end(Suppress, reason)
 		c.passesAt(c.at.Add(unverifiableRetry)) // the filter may be old
-	case c.category.OnUnverifiable == UnverifiableSuppress:
+	case policy == UnverifiableSuppress:
 		c.end(Suppress, ReasonUnverifiable)
 		c.passesAt(c.at.Add(unverifiableRetry))
 	default:
 		c.reason = ReasonUnverified
+		for i := range c.bound {
+			c.decision.Uncapped = append(c.decision.Uncapped, c.bound[i].Cap)
+		}
 	}
 }
 
@@ -91,7 +111,7 @@ func (c *checkCase) settle(step Step, took time.Duration) {
 	}
 	if c.err != nil && !c.ended {
 		c.decision.Step, c.decision.Degraded = step, true
-		c.endUnverified()
+		c.endUnverified(step)
 	}
 	c.closed = c.closed || c.ended
 	if c.explain {

@@ -3,6 +3,7 @@ package sendgate
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/sendgate/sendgate/quiet"
@@ -126,11 +127,14 @@ func (r *round) caps(ctx context.Context, open []*checkCase) {
 			}
 		}
 		c.find("%d of %d caps are full", full, len(c.capStates))
-		if full == 0 || c.ended {
-			continue
+		switch {
+		case c.ended:
+		case full > 0:
+			c.end(c.category.capVerdict(), ReasonFrequencyCap)
+			c.passesAt(c.at.Add(time.Millisecond))
+		case c.passed:
+			c.end(Suppress, ReasonNotTaken)
 		}
-		c.end(c.category.capVerdict(), ReasonFrequencyCap)
-		c.passesAt(c.at.Add(time.Millisecond))
 	}
 }
 
@@ -142,28 +146,103 @@ func (c *Category) capVerdict() Verdict {
 }
 
 // judge looks at the caps of checks that have ended, and charges those of
-// others, in one go. Checks without caps are left unjudged.
+// others, in one go. Checks without caps are left unjudged, unless only so many
+// checks are to be taken.
 func (r *round) judge(ctx context.Context, cases []*checkCase) {
 	asks := make([]CapAsk, 0, len(cases))
 	asked := make([]*checkCase, 0, len(cases))
 	for _, c := range cases {
-		bound := c.boundCaps()
+		c.bound = r.boundCaps(c)
+		counted := r.taking && !c.ended
 		switch {
-		case len(bound) == 0:
-		case c.cacheDown && r.capsBesideRecords:
+		case len(c.bound) == 0 && !counted:
+		case len(c.bound) > 0 && c.cacheDown && r.capsBesideRecords:
 			c.judged, c.err = true, errCapsDown
 		default:
 			c.judged = true
-			asks = append(asks, CapAsk{User: c.check.User, NotificationID: c.check.NotificationID, Look: !r.reserve || c.ended, Caps: bound})
+			asks = append(asks, CapAsk{
+				User: c.check.User, NotificationID: c.check.NotificationID, Channel: c.check.Channel,
+				Look: !r.reserve || c.ended, Hold: c.category.Hold, Caps: c.bound,
+			})
 			asked = append(asked, c)
 		}
 	}
 	if len(asks) == 0 {
 		return
 	}
-	for i, a := range r.Gate.caps.Judge(ctx, asks) {
-		if asked[i].err = a.Err; a.Err == nil {
-			asked[i].learn(a)
+	all := r.taking && r.take == 0 // have been taken, from an earlier part of the list
+	for i := range asks {
+		asks[i].Look = asks[i].Look || all
+	}
+	for i, a := range r.Gate.caps.Judge(ctx, asks, r.take) {
+		c := asked[i]
+		if c.err = a.Err; a.Err == nil {
+			c.learn(a)
+		}
+		if r.taking && !c.ended {
+			r.count(c, a.Admitted)
 		}
 	}
+}
+
+// count counts a check that may go, where only so many are to be taken. One that
+// goes although nobody could tell counts as well.
+func (r *round) count(c *checkCase, admitted bool) {
+	goes := admitted || c.err != nil && c.unverifiable(StepCaps) == UnverifiableAllow
+	switch {
+	case !goes || c.passed:
+	case r.take > 0:
+		r.take--
+	default:
+		c.passed, c.err = true, nil
+	}
+}
+
+// boundCaps are the caps that apply to a check. A cap that is keyed by a field
+// which the check does not carry does not apply, nor does one whose subject it
+// does not name.
+func (r *round) boundCaps(c *checkCase) []BoundCap {
+	if c.category.Essential {
+		return nil
+	}
+	var users []UserCap
+	if c.record != nil {
+		users = c.record.Caps
+	}
+	caps := r.valueLimits(c, c.category.CapsFor(users))
+	bound := make([]BoundCap, 0, len(caps))
+next:
+	for _, own := range caps {
+		b := BoundCap{Cap: own, SubjectID: string(c.check.User), Values: make([]string, len(own.By)), Room: own.Room(c.check.Priority), Zone: c.zone}
+		if own.Subject != "" {
+			if b.SubjectID = c.check.value(own.Subject, ""); b.SubjectID == "" {
+				continue
+			}
+		}
+		for i, f := range own.By {
+			if b.Values[i] = c.check.value(f, c.category.Name); b.Values[i] == "" {
+				continue next
+			}
+		}
+		bound = append(bound, b)
+	}
+	return bound
+}
+
+// valueLimits gives caps the limits that the check's own values have.
+func (r *round) valueLimits(c *checkCase, caps []Cap) []Cap {
+	for _, own := range c.category.Caps {
+		if own.Subject != "" || len(own.By) == 0 {
+			continue
+		}
+		by := slices.Sorted(slices.Values(own.By))
+		values := make([]string, len(by))
+		for i, f := range by {
+			values[i] = c.check.value(f, c.category.Name)
+		}
+		for _, limit := range r.limits.Of(by, values) {
+			caps = c.category.withLimit(caps, own.By, time.Duration(limit.Window), limit.Limit)
+		}
+	}
+	return caps
 }

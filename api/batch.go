@@ -85,7 +85,7 @@ func (s *Server) decide(c *call, b *batch) []any {
 			asked = append(asked, b.checks[i])
 		}
 	}
-	results := s.o.Gate.DecideAll(c.r.Context(), asked, b.mode)
+	results := s.o.Gate.DecideAll(c.r.Context(), asked, b.mode, 0)
 	docs := make([]any, len(b.checks))
 	for i, err := range b.errs {
 		if err == nil {

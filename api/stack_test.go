@@ -66,9 +66,10 @@ func testCatalog(t testing.TB) *sendgate.Catalog {
 // noObserver is a gate's observer that keeps nothing.
 type noObserver struct{}
 
-func (noObserver) Decided(*sendgate.Decision)                 {}
-func (noObserver) StepTook(sendgate.Step, int, time.Duration) {}
-func (noObserver) ZoneFellBack()                              {}
+func (noObserver) Decided(*sendgate.Check, *sendgate.Decision, sendgate.Mode) {}
+func (noObserver) Settled(*sendgate.Settlement)                               {}
+func (noObserver) StepTook(sendgate.Step, int, time.Duration)                 {}
+func (noObserver) ZoneFellBack()                                              {}
 
 // fragileStore is a store that can be told to fail.
 type fragileStore struct {

@@ -37,7 +37,7 @@ func run(bm *testing.B, b *rig, asks []sendgate.CapAsk) {
 			asks[i].NotificationID = fmt.Sprintf("n%d-%d", n, i)
 		}
 		n++
-		for _, a := range b.Judge(context.Background(), asks) {
+		for _, a := range b.Judge(context.Background(), asks, 0) {
 			if a.Err != nil {
 				bm.Fatal(a.Err)
 			}

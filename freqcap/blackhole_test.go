@@ -62,7 +62,7 @@ func holdsItsLimit(t *testing.T, o redisconn.Options) {
 			asks = append(asksOf("u", 150, capOf(time.Minute, 1)), asksOf("v", 150, capOf(time.Minute, 1))...)
 		}
 		began := time.Now()
-		for _, a := range l.Judge(context.Background(), asks) {
+		for _, a := range l.Judge(context.Background(), asks, 0) {
 			if a.Err == nil || a.Admitted {
 				t.Fatalf("call %d: %+v", i, a)
 			}
@@ -75,7 +75,7 @@ func holdsItsLimit(t *testing.T, o redisconn.Options) {
 		t.Error("the breaker is closed after ten failures in a row")
 	}
 	began := time.Now()
-	if a := l.Judge(context.Background(), asksOf("u", 1, capOf(time.Minute, 1)))[0]; a.Err == nil {
+	if a := l.Judge(context.Background(), asksOf("u", 1, capOf(time.Minute, 1)), 0)[0]; a.Err == nil {
 		t.Errorf("behind an open breaker: %+v", a)
 	}
 	if took := time.Since(began); took > limit {

@@ -2,7 +2,7 @@ package freqcap
 
 import (
 	"context"
-	_ "embed"
+	_ "embed" // the scripts
 	"errors"
 	"fmt"
 
@@ -11,73 +11,86 @@ import (
 	"github.com/sendgate/sendgate/redisconn"
 )
 
-//go:embed charge.lua
-var chargeLua string
+var (
+	//go:embed record.lua
+	recordLua string
+	//go:embed judge.lua
+	judgeLua string
+	//go:embed settle.lua
+	settleLua string
+)
 
-// call puts units, no two of them of one user, to Redis in one guarded call. A
-// unit that was put to it has answers afterwards, or an error. What is returned
-// is why there was no answer from Redis to any of them; an error that Redis gave
-// is an answer.
-func (l *Limiter) call(ctx context.Context, units []unit) (lost error) {
+// script is a script, and the name by which Redis knows it.
+type script struct{ source, sha string }
+
+func newScript(source string) *script {
+	return &script{source: source, sha: redis.NewScript(source).Hash()}
+}
+
+// run is one run of a script on a record.
+type run struct {
+	key       string
+	arguments []any
+	reply     any
+	err       error
+}
+
+// runAll runs a script on several records, all different, in one guarded call.
+// Each run has a reply afterwards, or an error. What is returned is why there was
+// no answer from Redis to any of them; an error that Redis gave is an answer.
+func (l *Limiter) runAll(ctx context.Context, s *script, runs []*run) (lost error) {
 	err := l.guard.Do(ctx, func(ctx context.Context) error {
-		all := make([]*unit, len(units))
-		for i := range units {
-			all[i] = &units[i]
-		}
-		if lacking := l.send(ctx, all, "evalsha", l.sha); len(lacking) > 0 {
+		if lacking := l.send(ctx, runs, "evalsha", s.sha); len(lacking) > 0 {
 			// Nothing of these has run. They carry the script along this time,
 			// so that a flush in between cannot make them fail again.
-			l.send(ctx, lacking, "eval", l.source)
+			l.send(ctx, lacking, "eval", s.source)
 		}
-		return unanswered(units)
+		return unanswered(runs)
 	})
 	if err != nil && !fromRedis(err) {
-		return fmt.Errorf("judge caps: %w", err)
+		return judgeError(err)
 	}
 	return nil
 }
 
-// send sends units in one pipeline and reads what comes back. It returns those
+// send sends runs in one pipeline and reads what comes back. It returns those
 // that found Redis without the script. Once the context has ended it sends
 // nothing.
-func (l *Limiter) send(ctx context.Context, units []*unit, command, script string) (lacking []*unit) {
+func (l *Limiter) send(ctx context.Context, runs []*run, command, script string) (lacking []*run) {
 	if err := ctx.Err(); err != nil {
-		for _, u := range units {
-			u.err = fmt.Errorf("judge caps: %w", err)
+		for _, r := range runs {
+			r.err = judgeError(err)
 		}
 		return nil
 	}
-	replies, commands := make([]*redis.Cmd, len(units)), make([]redisconn.Command, len(units))
-	for i, u := range units {
-		replies[i] = redis.NewCmd(ctx, u.command(command, script)...)
+	replies, commands := make([]*redis.Cmd, len(runs)), make([]redisconn.Command, len(runs))
+	for i, r := range runs {
+		args := make([]any, 0, 4+len(r.arguments))
+		replies[i] = redis.NewCmd(ctx, append(append(args, command, script, 1, r.key), r.arguments...)...)
 		replies[i].SetFirstKeyPos(3)
-		commands[i] = redisconn.Command{Key: u.candidates[0].counters[0].key, Cmder: replies[i]}
+		commands[i] = redisconn.Command{Key: r.key, Cmder: replies[i]}
 	}
 	redisconn.Exec(ctx, l.client, commands)
-	for i, u := range units {
-		reply, err := replies[i].Result()
-		u.answers, u.err = nil, nil
+	for i, r := range runs {
+		r.reply, r.err = replies[i].Result()
 		switch {
-		case redis.HasErrorPrefix(err, "NOSCRIPT"):
-			lacking = append(lacking, u)
-			u.err = err
-		case err != nil:
-			u.err = fmt.Errorf("judge caps: %w", err)
-		default:
-			u.answers, u.err = readReply(reply, u.candidates)
+		case redis.HasErrorPrefix(r.err, "NOSCRIPT"):
+			lacking = append(lacking, r)
+		case r.err != nil:
+			r.err = judgeError(r.err)
 		}
 	}
 	return lacking
 }
 
-// unanswered is why there was no answer to any unit; nil if there was one, which
+// unanswered is why there was no answer to any run; nil if there was one, which
 // shows that Redis, or a part of it, is alive.
-func unanswered(units []unit) (why error) {
-	for _, u := range units {
-		if u.err == nil || fromRedis(u.err) {
-			return u.err
+func unanswered(runs []*run) (why error) {
+	for _, r := range runs {
+		if r.err == nil || fromRedis(r.err) {
+			return r.err
 		}
-		why = u.err
+		why = r.err
 	}
 	return why
 }
@@ -86,4 +99,24 @@ func unanswered(units []unit) (why error) {
 func fromRedis(err error) bool {
 	var answered redis.Error
 	return errors.As(err, &answered)
+}
+
+// judgeUnits has units judged, no two of them of one subject, in one call.
+func (l *Limiter) judgeUnits(ctx context.Context, units []unit, take int) (lost error) {
+	runs := make([]*run, len(units))
+	for i := range units {
+		runs[i] = &run{key: units[i].key, arguments: units[i].arguments(take)}
+	}
+	if lost := l.runAll(ctx, l.judge, runs); lost != nil {
+		return lost
+	}
+	for i, r := range runs {
+		if r.err == nil {
+			r.err = readJudged(r.reply, units[i].items)
+		}
+		if r.err != nil {
+			units[i].fail(fmt.Errorf("caps of one subject: %w", r.err))
+		}
+	}
+	return nil
 }

@@ -40,7 +40,7 @@ func TestManyGatesShareACap(t *testing.T) {
 		all.Go(func() {
 			<-start
 			ask := sendgate.CapAsk{User: "u", NotificationID: fmt.Sprintf("n%d", i), Caps: []sendgate.BoundCap{three}}
-			switch a := gates[i%2].Judge(context.Background(), []sendgate.CapAsk{ask})[0]; {
+			switch a := gates[i%2].Judge(context.Background(), []sendgate.CapAsk{ask}, 0)[0]; {
 			case a.Err != nil:
 				failed.Add(1)
 			case a.Admitted:
@@ -78,8 +78,8 @@ func testAnIDIsChargedOncePerCap(t *testing.T, client redis.UniversalClient) {
 	b.charge("u", "n", all, push)
 	b.at("u", 1000)
 	again := b.charge("u", "n", all, push)
-	want := sendgate.CapAnswer{Admitted: true, Caps: []sendgate.CapState{
-		{Cap: all.Cap, Used: 1, ResetsAt: instant(60_000)}, {Cap: push.Cap, Used: 1, ResetsAt: instant(60_000)},
+	want := sendgate.CapAnswer{Admitted: true, At: instant(1000), Caps: []sendgate.CapState{
+		{Cap: all.Cap, Used: 1, ResetsAt: instant(60_000)}, {Cap: push.Cap, Values: push.Values, Used: 1, ResetsAt: instant(60_000)},
 	}}
 	if diff := cmp.Diff(want, again); diff != "" {
 		t.Errorf("asked again (-want +got):\n%s", diff)
@@ -140,7 +140,7 @@ func testAClockThatStepsBackFreesNothing(t *testing.T, client redis.UniversalCli
 		t.Errorf("charged in the past: %+v", got)
 	}
 	// The key lives until the entry that seems to be of the future has left.
-	if ttl := b.ttl("u", two); ttl <= 20*time.Second || ttl > 25*time.Second {
+	if ttl := b.ttl("u"); ttl <= 20*time.Second || ttl > 25*time.Second {
 		t.Errorf("TTL %s", ttl)
 	}
 	if got := b.charge("u", "n3", two); got.Admitted {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -12,8 +13,8 @@ import (
 	"github.com/sendgate/sendgate/keyspace"
 )
 
-// ChargeLua is the script.
-var ChargeLua = chargeLua
+// Scripts are the scripts, and what they begin with.
+var Scripts = map[string]string{"record.lua": recordLua, "judge.lua": judgeLua, "settle.lua": settleLua}
 
 // The one line of the script that reads Redis' clock, and what tests put in its
 // place: it reads a list of the same two numbers, which carries the hash tag of
@@ -25,20 +26,24 @@ const (
 
 // NewOnTestClock makes a Limiter whose script differs in that line alone.
 func NewOnTestClock(client redis.UniversalClient, space *keyspace.Space, g *guard.Guard) *Limiter {
-	if strings.Count(chargeLua, clockLine) != 1 {
+	if strings.Count(recordLua, clockLine) != 1 {
 		panic("the script does not read its clock in the line that tests replace")
 	}
 	l := New(client, space, g)
-	l.source = strings.Replace(chargeLua, clockLine, testLine, 1)
-	l.sha = redis.NewScript(l.source).Hash()
+	l.judge = newScript(strings.Replace(l.judge.source, clockLine, testLine, 1))
+	l.settle = newScript(strings.Replace(l.settle.source, clockLine, testLine, 1))
 	return l
 }
 
 // SetTestClock sets the clock that the caps of a user are judged by, in
 // milliseconds.
 func SetTestClock(ctx context.Context, client redis.UniversalClient, space *keyspace.Space, user sendgate.UserID, millis int64) error {
-	tag, _, _ := strings.Cut(space.Record(user), "}")
-	key := tag + "}:clock"
+	return setClock(ctx, client, space.Caps("", string(user)), millis)
+}
+
+func setClock(ctx context.Context, client redis.UniversalClient, key string, millis int64) error {
+	tag, _, _ := strings.Cut(key, "}")
+	key = tag + "}:clock"
 	_, err := client.TxPipelined(ctx, func(p redis.Pipeliner) error {
 		p.Del(ctx, key)
 		p.RPush(ctx, key, millis/1000, fmt.Sprint(millis%1000*1000+999))
@@ -47,8 +52,13 @@ func SetTestClock(ctx context.Context, client redis.UniversalClient, space *keys
 	return err
 }
 
-// KeyOf is the key in which a user's cap counts.
-func KeyOf(space *keyspace.Space, user sendgate.UserID, c sendgate.BoundCap) (string, error) {
-	k, err := counterOf(space, user, c)
-	return k.key, err
+// SetSubjectClock is SetTestClock for another subject than a user.
+func SetSubjectClock(ctx context.Context, client redis.UniversalClient, space *keyspace.Space, subject sendgate.Field, id string, millis int64) error {
+	return setClock(ctx, client, space.Caps(subject, id), millis)
 }
+
+// SetNow sets the clock around which a Limiter looks up periods of the calendar.
+func (l *Limiter) SetNow(now func() time.Time) { l.now = now }
+
+// Decode reads a record.
+func Decode(record string, now time.Time) (Usage, error) { return decode(record, now) }

@@ -3,6 +3,7 @@ package freqcap
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -13,11 +14,16 @@ import (
 
 var _ sendgate.Caps = (*Limiter)(nil)
 
-// maxCaps is how many caps one call to Redis judges at most, over all its asks;
-// a single ask with more has a call to itself. Each cap takes Redis 10 to 20 µs,
-// so that a call stays well within a time limit of 5 ms, and no script keeps
-// others waiting for long.
-const maxCaps = 128
+const (
+	// maxCaps and maxItems are how many caps and asks one call to Redis judges at
+	// most; a single ask with more has a call to itself. So a call stays well
+	// within a time limit of 5 ms, and no script keeps others waiting for long.
+	maxCaps  = 512
+	maxItems = 128
+	// shortHold is for how long something is held for a check whose caps count for
+	// several subjects, until it is known whether all of them have room.
+	shortHold = 2 * time.Second
+)
 
 // Limiter judges frequency caps. It keeps no state of its own, so any number
 // of them share the caps of one Redis. It is safe for concurrent use.
@@ -25,14 +31,18 @@ type Limiter struct {
 	client redis.UniversalClient
 	space  *keyspace.Space
 	guard  *guard.Guard
-	source string // of the script
-	sha    string // that Redis knows it by
+	now    func() time.Time // around which periods of the calendar are looked up; Redis' clock tells which it is
+	judge  *script
+	settle *script
 }
 
 // New makes a Limiter over the Redis, or cluster, in which the space's keys
 // live. The guard gives each call its time limit. The client is not closed.
 func New(client redis.UniversalClient, space *keyspace.Space, g *guard.Guard) *Limiter {
-	return &Limiter{client: client, space: space, guard: g, source: chargeLua, sha: redis.NewScript(chargeLua).Hash()}
+	return &Limiter{
+		client: client, space: space, guard: g, now: sendgate.SystemClock,
+		judge: newScript(recordLua + judgeLua), settle: newScript(recordLua + settleLua),
+	}
 }
 
 // Judge answers every ask, in order; asks of one user are judged in that order
@@ -40,58 +50,129 @@ func New(client redis.UniversalClient, space *keyspace.Space, g *guard.Guard) *L
 // under each of its caps, unless it only looked. An ask without caps is
 // admitted.
 //
-// Long lists, of more than about a hundred caps, take several calls, one after
-// the other, each within the guard's time limit. Once a call got no answer, or the context
-// has ended, nothing more is sent, and the asks still open are answered with an
-// error. So is an ask that Redis refuses, for example because it is out of
-// memory, and with it the user's later ones.
-func (l *Limiter) Judge(ctx context.Context, asks []sendgate.CapAsk) []sendgate.CapAnswer {
+// If take is more than 0, all asks are of one user. Once so many have been
+// admitted, those that follow only look: the ones that would be admitted have
+// Passed.
+//
+// Long lists take several calls, one after the other, each within the guard's
+// time limit. Once a call got no answer, or the context has ended, nothing more
+// is sent, and the asks still open are answered with an error. So is an ask that
+// Redis refuses, for example because it is out of memory, and with it later ones
+// of the same subject.
+func (l *Limiter) Judge(ctx context.Context, asks []sendgate.CapAsk, take int) []sendgate.CapAnswer {
 	answers := make([]sendgate.CapAnswer, len(asks))
-	open := byUser(l.candidates(asks, answers))
-	var lost error // why nothing more is sent
-	var last unit  // of the call before
-	for len(open) > 0 {
-		n := fitting(open)
-		units := unitsOf(open[:n])
-		open = open[n:]
-		if lost == nil && ctx.Err() != nil {
-			lost = fmt.Errorf("judge caps: %w", ctx.Err())
+	r := judging{Limiter: l, taking: take > 0, left: take, failed: map[string]error{}}
+	open := l.candidates(asks, r.taking, answers)
+	waves(open)
+	for start, end := 0, 0; start < len(open); start = end {
+		for end < len(open) && open[end].wave == open[start].wave {
+			end++
 		}
-		send := units
-		if last.err != nil && last.user == units[0].user {
-			units[0].err = last.err
-			send = units[1:]
-		}
-		if lost == nil && len(send) > 0 {
-			lost = l.call(ctx, send)
-		}
-		for i := range units {
-			units[i].settle(lost, answers)
-		}
-		last = units[len(units)-1]
+		r.wave(ctx, open[start:end], answers)
 	}
 	return answers
 }
 
-// candidates prepares the asks that have to be put to Redis, and answers the
-// others: those without caps, and those with a cap that cannot be counted.
-func (l *Limiter) candidates(asks []sendgate.CapAsk, answers []sendgate.CapAnswer) []candidate {
-	open := make([]candidate, 0, len(asks))
-next:
-	for i := range asks {
-		if len(asks[i].Caps) == 0 {
-			answers[i].Admitted = true
-			continue
+// judging is a list of asks on its way.
+type judging struct {
+	*Limiter
+	taking bool
+	left   int              // that are to be taken yet
+	lost   error            // why nothing more is sent
+	failed map[string]error // subjects that Redis has refused something of
+}
+
+// wave judges candidates that do not depend on each other.
+func (r *judging) wave(ctx context.Context, list []candidate, answers []sendgate.CapAnswer) {
+	items, spread := make([]*item, 0, len(list)), false
+	parts := make([][]*item, len(list))
+	for i := range list {
+		spread = spread || list[i].spansSubjects()
+		for p := range list[i].parts {
+			it := &item{candidate: &list[i], part: &list[i].parts[p], look: list[i].ask.Look}
+			items, parts[i] = append(items, it), append(parts[i], it)
 		}
-		c := candidate{ask: &asks[i], place: i, counters: make([]counter, len(asks[i].Caps))}
-		for j, bound := range asks[i].Caps {
-			var err error
-			if c.counters[j], err = counterOf(l.space, asks[i].User, bound); err != nil {
-				answers[i].Err = fmt.Errorf("judge caps: %w", err)
-				continue next
+	}
+	items = byKey(items)
+	for len(items) > 0 {
+		n := fitting(items)
+		r.call(ctx, unitsOf(items[:n]))
+		items = items[n:]
+	}
+	if spread {
+		r.conclude(ctx, parts)
+	}
+	for i := range list {
+		a := answerOf(&list[i], parts[i])
+		answers[list[i].place] = a
+		if list[i].spansSubjects() && !list[i].ask.Look && a.Admitted {
+			r.left--
+		}
+	}
+}
+
+// call has one call judge units, as far as it is worth it.
+func (r *judging) call(ctx context.Context, units []unit) {
+	if r.lost == nil && ctx.Err() != nil {
+		r.lost = judgeError(ctx.Err())
+	}
+	send := make([]unit, 0, len(units))
+	for _, u := range units {
+		if err := r.failed[u.key]; err != nil {
+			u.fail(err)
+		} else if r.lost != nil {
+			u.fail(r.lost)
+		} else {
+			send = append(send, u)
+		}
+	}
+	if len(send) == 0 {
+		return
+	}
+	enough := r.taking && r.left <= 0
+	if enough {
+		for _, u := range send {
+			for _, it := range u.items {
+				it.look = true
 			}
 		}
-		open = append(open, c)
 	}
-	return open
+	if r.lost = r.judgeUnits(ctx, send, r.left); r.lost != nil {
+		for _, u := range send {
+			u.fail(r.lost)
+		}
+		return
+	}
+	for _, u := range send {
+		for _, it := range u.items {
+			went := !it.ask.Look && (it.judged.flag == admitted || it.judged.flag == charged)
+			switch {
+			case it.judged.err != nil:
+				r.failed[u.key] = it.judged.err
+			case enough && went:
+				it.judged.flag = passed
+			case r.taking && went && !it.spansSubjects():
+				r.left--
+			}
+		}
+	}
+}
+
+func judgeError(err error) error { return fmt.Errorf("judge caps: %w", err) }
+
+// answerOf puts together what was said of a candidate's parts.
+func answerOf(c *candidate, parts []*item) sendgate.CapAnswer {
+	a := sendgate.CapAnswer{Admitted: true, Caps: make([]sendgate.CapState, len(c.ask.Caps))}
+	for _, it := range parts {
+		if it.judged.err != nil {
+			return sendgate.CapAnswer{Err: it.judged.err}
+		}
+		a.Admitted = a.Admitted && it.judged.flag != denied && it.judged.flag != passed
+		a.Passed = a.Passed || it.judged.flag == passed
+		for i, place := range it.caps {
+			a.Caps[place] = it.judged.states[i]
+		}
+	}
+	a.At = time.UnixMilli(parts[0].judged.at).UTC()
+	return a
 }

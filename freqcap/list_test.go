@@ -33,7 +33,7 @@ func testSlotsAreGivenInTheOrderOfTheList(t *testing.T, client redis.UniversalCl
 		}
 	}
 	for round, wantUsed := range []int{0, limit} { // asked again, the same answers
-		for i, a := range b.Judge(context.Background(), asks) {
+		for i, a := range b.Judge(context.Background(), asks, 0) {
 			nth := i / 3
 			used := max(min(nth+1, limit), wantUsed)
 			if a.Err != nil || a.Admitted != (nth < limit) || a.Caps[0].Used != used || a.Caps[1].Used != used {
@@ -48,7 +48,7 @@ func testALookJudgesEachAskAlone(t *testing.T, client redis.UniversalClient) {
 	b.at("u", 0)
 	b.charge("u", "first", two)
 	for range 2 {
-		for i, a := range b.Judge(context.Background(), looking(asksOf("u", 5, two))) {
+		for i, a := range b.Judge(context.Background(), looking(asksOf("u", 5, two)), 0) {
 			if a.Err != nil || !a.Admitted || a.Caps[0].Used != 1 {
 				t.Errorf("ask %d: %+v", i, a)
 			}
@@ -70,7 +70,7 @@ func testOneListWithDifferentLimits(t *testing.T, client redis.UniversalClient) 
 		{User: "u", NotificationID: "n5"},
 	}
 	var got []string
-	for _, a := range b.Judge(context.Background(), asks) {
+	for _, a := range b.Judge(context.Background(), asks, 0) {
 		line := fmt.Sprint(a.Admitted, a.Err)
 		for _, s := range a.Caps {
 			line += fmt.Sprintf(" %d/%d,%t", s.Used, s.Cap.Limit, s.Full)
@@ -94,12 +94,12 @@ func TestACapThatCannotBeCountedHarmsNoOther(t *testing.T) {
 	lacking.Values = nil
 	good := capOf(time.Minute, 1)
 	asks := append(asksOf("u", 1, short), append(asksOf("u", 1, good, other), append(asksOf("u", 1, lacking), asksOf("u", 1, good)...)...)...)
-	for i, a := range b.Judge(context.Background(), asks) {
+	for i, a := range b.Judge(context.Background(), asks, 0) {
 		if (a.Err == nil) != (i == 3) || a.Admitted != (i == 3) {
 			t.Errorf("ask %d: %+v", i, a)
 		}
 	}
-	if answers := b.Judge(context.Background(), nil); len(answers) != 0 {
+	if answers := b.Judge(context.Background(), nil, 0); len(answers) != 0 {
 		t.Errorf("answers to nothing: %v", answers)
 	}
 }

@@ -2,6 +2,8 @@ package freqcap_test
 
 import (
 	"math"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/sendgate/sendgate"
@@ -14,12 +16,12 @@ type oracle map[string]map[string]int64
 
 // judge answers one ask at an instant. logs names the log of each of its caps.
 func (o oracle) judge(now int64, ask sendgate.CapAsk, logs []string, reserve bool) sendgate.CapAnswer {
-	a := sendgate.CapAnswer{Admitted: true, Caps: make([]sendgate.CapState, len(logs))}
+	a := sendgate.CapAnswer{Admitted: true, At: instant(now), Caps: make([]sendgate.CapState, len(logs))}
 	held := make([]bool, len(logs))
 	for i, c := range ask.Caps {
 		at, found := o[logs[i]][ask.NotificationID]
 		held[i] = found && at > now-c.Window.Milliseconds()
-		a.Caps[i].Cap = c.Cap
+		a.Caps[i].Cap, a.Caps[i].Values = c.Cap, c.Values
 		a.Caps[i].Full = !held[i] && o.used(now, logs[i], c) >= c.Limit
 		a.Admitted = a.Admitted && !a.Caps[i].Full
 	}
@@ -27,6 +29,9 @@ func (o oracle) judge(now int64, ask sendgate.CapAsk, logs []string, reserve boo
 		if reserve && a.Admitted && !held[i] {
 			o.charge(now, logs[i], ask.NotificationID, c)
 		}
+	}
+	if reserve && a.Admitted && slices.Contains(held, false) {
+		o.written(now, string(ask.User))
 	}
 	for i, c := range ask.Caps {
 		s := &a.Caps[i]
@@ -75,6 +80,30 @@ func (o oracle) charge(now int64, log, id string, c sendgate.BoundCap) {
 		if at <= now-c.Window.Milliseconds() {
 			delete(o[log], other)
 		}
+	}
+}
+
+// written forgets those of a user's logs in which nothing is of use any more, as
+// whenever one of them is written. What the clock may step back to is kept.
+func (o oracle) written(now int64, user string) {
+	for log, entries := range o {
+		newest := int64(math.MinInt64)
+		for _, at := range entries {
+			newest = max(newest, at)
+		}
+		window := windows[strings.TrimPrefix(log, user+" ")]
+		if strings.HasPrefix(log, user+" ") && newest+window.Milliseconds()+slack.Milliseconds() <= now {
+			delete(o, log)
+		}
+	}
+}
+
+// windows are those of the logs that histories use.
+var windows = map[string]time.Duration{}
+
+func init() {
+	for _, s := range shapes {
+		windows[s.log] = s.window
 	}
 }
 

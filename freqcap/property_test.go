@@ -61,7 +61,7 @@ func history(t *testing.T, r *rapid.T, client redis.UniversalClient) {
 		for i := range asks {
 			asks[i].Look = !reserve
 		}
-		got := b.Judge(context.Background(), asks)
+		got := b.Judge(context.Background(), asks, 0)
 		if diff := cmp.Diff(want, got); diff != "" {
 			r.Fatalf("%s\n(-want +got):\n%s", strings.Join(told, "\n"), diff)
 		}

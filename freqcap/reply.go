@@ -15,39 +15,44 @@ const latestMillis = 253_402_300_799_999
 
 var errReply = errors.New("the cap script gave an answer that cannot be right")
 
-// readReply reads what the script said of some candidates: see charge.lua for
-// its form. Anything else is an error, and no part of it is believed.
-func readReply(reply any, asked []candidate) ([]sendgate.CapAnswer, error) {
+// readJudged reads what judge.lua said of some items. Anything that has another
+// form than its head says is an error, and no part of it is believed.
+func readJudged(reply any, items []*item) error {
 	list, ok := reply.([]any)
-	if !ok {
-		return nil, fmt.Errorf("%w: a %T", errReply, reply)
+	if !ok || len(list) == 0 {
+		return fmt.Errorf("%w: a %T", errReply, reply)
 	}
-	answers := make([]sendgate.CapAnswer, len(asked))
-	for i, c := range asked {
-		size := 1 + capNumbers*len(c.ask.Caps)
+	at, ok := numberUpTo(list[0], latestMillis)
+	if !ok {
+		return fmt.Errorf("%w: now is %v", errReply, list[0])
+	}
+	list = list[1:]
+	for _, it := range items {
+		size := 1 + capNumbers*len(it.counters)
 		if len(list) < size {
-			return nil, fmt.Errorf("%w: it ends early", errReply)
+			return fmt.Errorf("%w: it ends early", errReply)
 		}
-		if !readAnswer(list[:size], c.ask.Caps, &answers[i]) {
-			return nil, fmt.Errorf("%w: %v for %d caps", errReply, list[:size], len(c.ask.Caps))
+		it.judged.at = at
+		if !it.read(list[:size]) {
+			return fmt.Errorf("%w: %v for %d caps", errReply, list[:size], len(it.counters))
 		}
 		list = list[size:]
 	}
 	if len(list) > 0 {
-		return nil, fmt.Errorf("%w: %d numbers are left over", errReply, len(list))
+		return fmt.Errorf("%w: %d numbers are left over", errReply, len(list))
 	}
-	return answers, nil
+	return nil
 }
 
-// capNumbers is how many numbers the script says of each cap.
+// capNumbers is how many numbers judge.lua says of each cap.
 const capNumbers = 5
 
-// readAnswer reads the numbers of one candidate: whether it was admitted, and
-// capNumbers for each of its caps. It tells whether they make sense.
-func readAnswer(list []any, caps []sendgate.BoundCap, a *sendgate.CapAnswer) bool {
+// read reads the numbers of one item: whether it was admitted, and capNumbers for
+// each of its counters. It tells whether they make sense.
+func (it *item) read(list []any) bool {
 	full := false
-	a.Caps = make([]sendgate.CapState, len(caps))
-	for i := range caps {
+	it.judged.states = make([]sendgate.CapState, len(it.caps))
+	for i := range it.counters {
 		n := list[1+capNumbers*i:]
 		used, okUsed := numberUpTo(n[0], math.MaxInt32)
 		flag, okFlag := numberUpTo(n[1], 1)
@@ -57,15 +62,18 @@ func readAnswer(list []any, caps []sendgate.BoundCap, a *sendgate.CapAnswer) boo
 		if !okUsed || !okFlag || !okResets || !okLapses || !okReturns {
 			return false
 		}
-		s := &a.Caps[i]
-		*s = sendgate.CapState{
-			Cap: caps[i].Cap, Used: int(used), Full: flag == 1, ResetsAt: resets, LapsesAt: lapses, ReturnsAt: returns,
+		full = full || flag == 1
+		if i < len(it.caps) {
+			c := &it.ask.Caps[it.caps[i]]
+			it.judged.states[i] = sendgate.CapState{
+				Cap: c.Cap, SubjectID: c.SubjectID, Values: c.Values,
+				Used: int(used), Full: flag == 1, ResetsAt: resets, LapsesAt: lapses, ReturnsAt: returns,
+			}
 		}
-		full = full || s.Full
 	}
-	admitted, ok := numberUpTo(list[0], 1)
-	a.Admitted = admitted == 1
-	return ok && a.Admitted == !full
+	flag, ok := numberUpTo(list[0], passed)
+	it.judged.flag = flag
+	return ok && (flag == denied) == full
 }
 
 // instantOf reads an instant in milliseconds; 0 is none.

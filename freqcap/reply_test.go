@@ -10,15 +10,16 @@ import (
 	"github.com/sendgate/sendgate"
 )
 
-// askedFor makes one candidate for each number of caps.
-func askedFor(caps ...int) []candidate {
-	asked := make([]candidate, len(caps))
+// askedFor makes one item for each number of caps.
+func askedFor(caps ...int) []*item {
+	asked := make([]*item, len(caps))
 	for i, n := range caps {
-		ask := &sendgate.CapAsk{}
+		ask, p := &sendgate.CapAsk{}, &part{}
 		for limit := range n {
 			ask.Caps = append(ask.Caps, sendgate.BoundCap{Cap: sendgate.Cap{Window: time.Minute, Limit: limit}})
+			p.caps, p.counters = append(p.caps, limit), append(p.counters, counter{})
 		}
-		asked[i].ask = ask
+		asked[i] = &item{candidate: &candidate{ask: ask}, part: p}
 	}
 	return asked
 }
@@ -32,19 +33,19 @@ func numbers(list ...int64) any {
 }
 
 func TestReadReply(t *testing.T) {
-	got, err := readReply(numbers(1, 3, 0, 1500, 2000, 2500, 0, 2, 1, 0, 0, 0, 0, 0, 0, 0, 0), askedFor(1, 2))
-	if err != nil {
+	asked := askedFor(1, 2)
+	if err := readJudged(numbers(77, 2, 3, 0, 1500, 2000, 2500, 0, 2, 1, 0, 0, 0, 0, 0, 0, 0, 0), asked); err != nil {
 		t.Fatal(err)
 	}
-	want := []sendgate.CapAnswer{
-		{Admitted: true, Caps: []sendgate.CapState{
+	want := []judged{
+		{at: 77, flag: charged, states: []sendgate.CapState{
 			{Cap: sendgate.Cap{Window: time.Minute}, Used: 3, ResetsAt: time.UnixMilli(1500).UTC(), LapsesAt: time.UnixMilli(2000).UTC(), ReturnsAt: time.UnixMilli(2500).UTC()},
 		}},
-		{Caps: []sendgate.CapState{
+		{at: 77, states: []sendgate.CapState{
 			{Cap: sendgate.Cap{Window: time.Minute}, Used: 2, Full: true}, {Cap: sendgate.Cap{Window: time.Minute, Limit: 1}},
 		}},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := cmp.Diff(want, []judged{asked[0].judged, asked[1].judged}, cmp.AllowUnexported(judged{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -55,21 +56,36 @@ func TestOddRepliesAreErrors(t *testing.T) {
 		"a string":             "OK",
 		"a number":             int64(1),
 		"an empty list":        []any{},
-		"too short":            numbers(1, 1, 0),
-		"too long":             numbers(1, 1, 0, 5, 0, 0, 1),
-		"a string inside":      []any{int64(1), "1", int64(0), int64(5), int64(0), int64(0)},
-		"nothing inside":       []any{int64(1), nil, int64(0), int64(5), int64(0), int64(0)},
-		"a list inside":        []any{int64(1), []any{int64(1)}, int64(0), int64(5), int64(0), int64(0)},
-		"a negative count":     numbers(1, -1, 0, 5, 0, 0),
-		"half an admission":    numbers(2, 1, 0, 5, 0, 0),
-		"half full":            numbers(0, 1, 2, 5, 0, 0),
-		"admitted while full":  numbers(1, 1, 1, 5, 0, 0),
-		"denied with room":     numbers(0, 1, 0, 5, 0, 0),
-		"an instant too late":  numbers(1, 1, 0, latestMillis+1, 0, 0),
-		"an instant too early": numbers(1, 1, 0, -1, 0, 0),
+		"no instant":           []any{"x", int64(1), int64(1), int64(0), int64(5), int64(0), int64(0)},
+		"too short":            numbers(9, 1, 1, 0),
+		"too long":             numbers(9, 1, 1, 0, 5, 0, 0, 1),
+		"a string inside":      []any{int64(9), int64(1), "1", int64(0), int64(5), int64(0), int64(0)},
+		"nothing inside":       []any{int64(9), int64(1), nil, int64(0), int64(5), int64(0), int64(0)},
+		"a list inside":        []any{int64(9), int64(1), []any{int64(1)}, int64(0), int64(5), int64(0), int64(0)},
+		"a negative count":     numbers(9, 1, -1, 0, 5, 0, 0),
+		"an admission unknown": numbers(9, 4, 1, 0, 5, 0, 0),
+		"half full":            numbers(9, 0, 1, 2, 5, 0, 0),
+		"admitted while full":  numbers(9, 1, 1, 1, 5, 0, 0),
+		"denied with room":     numbers(9, 0, 1, 0, 5, 0, 0),
+		"an instant too late":  numbers(9, 1, 1, 0, latestMillis+1, 0, 0),
+		"an instant too early": numbers(9, 1, 1, 0, -1, 0, 0),
 	} {
-		if got, err := readReply(reply, askedFor(1)); !errors.Is(err, errReply) || got != nil {
-			t.Errorf("%s: %v, %v", name, got, err)
+		if err := readJudged(reply, askedFor(1)); !errors.Is(err, errReply) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for name, reply := range map[string]any{
+		"nothing":          nil,
+		"an empty list":    []any{},
+		"too short":        numbers(1, 9, 0),
+		"too long":         numbers(1, 9, 0, 0, 1),
+		"a name too few":   numbers(1, 9, 0, 1),
+		"no name":          numbers(1, 9, 0, 1, 5),
+		"a status unknown": numbers(5, 9, 0, 0),
+		"names without":    numbers(1, 9, 0, -1),
+	} {
+		if err := readSettled(reply, []*order{{}}); !errors.Is(err, errReply) {
+			t.Errorf("settled, %s: %v", name, err)
 		}
 	}
 }
@@ -77,29 +93,28 @@ func TestOddRepliesAreErrors(t *testing.T) {
 // FuzzReadReply builds replies of any shape, and questions of any size. Each is
 // either refused or believed whole.
 func FuzzReadReply(f *testing.F) {
-	f.Add([]byte{0, 1, 0, 3, 0, 0, 0, 5}, uint8(1), uint8(0))
-	f.Add([]byte{0, 1, 0, 3, 0, 0, 0, 5, 0, 0, 0, 1, 0, 1, 0, 0}, uint8(1), uint8(1))
+	f.Add([]byte{0, 9, 0, 1, 0, 3, 0, 0, 0, 5}, uint8(1), uint8(0))
+	f.Add([]byte{0, 9, 0, 1, 0, 3, 0, 0, 0, 5, 0, 0, 0, 1, 0, 1, 0, 0}, uint8(1), uint8(1))
 	f.Add([]byte{1, 0, 2, 0, 3, 0, 4, 200, 0, 7}, uint8(2), uint8(3))
 	f.Fuzz(func(t *testing.T, data []byte, first, second uint8) {
 		asked := askedFor(int(first%9), int(second%9))
-		got, err := readReply(replyFrom(data), asked)
-		if err != nil {
-			if got != nil {
-				t.Fatalf("an error with answers: %v", got)
-			}
-			return
-		}
-		for i, a := range got {
-			full := false
-			for _, s := range a.Caps {
-				full = full || s.Full
-				if s.Used < 0 || s.ResetsAt.Year() > 9999 {
-					t.Fatalf("believed %+v", s)
+		if readJudged(replyFrom(data), asked) == nil {
+			for _, it := range asked {
+				full := false
+				for _, s := range it.judged.states {
+					full = full || s.Full
+					if s.Used < 0 || s.ResetsAt.Year() > 9999 {
+						t.Fatalf("believed %+v", s)
+					}
+				}
+				if len(it.judged.states) != len(it.caps) || (it.judged.flag == denied) != full {
+					t.Fatalf("believed %+v", it.judged)
 				}
 			}
-			if len(a.Caps) != len(asked[i].ask.Caps) || a.Admitted == full || a.Err != nil {
-				t.Fatalf("believed %+v", a)
-			}
+		}
+		o := []*order{{}, {}}
+		if readSettled(replyFrom(data), o) == nil && (o[0].done.over < 0 || o[1].done.status > 4) {
+			t.Fatalf("believed %+v", o[0].done)
 		}
 	})
 }

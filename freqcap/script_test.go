@@ -8,28 +8,34 @@ import (
 	"github.com/sendgate/sendgate/freqcap"
 )
 
-// code is the script without its comments.
-func code() string {
-	return regexp.MustCompile(`(?m)--.*$`).ReplaceAllString(freqcap.ChargeLua, "")
+// code is a script without its comments.
+func code(name string) string {
+	return regexp.MustCompile(`(?m)--.*$`).ReplaceAllString(freqcap.Scripts[name], "")
 }
 
-func TestTheScriptReadsOneClockOnce(t *testing.T) {
-	if n := strings.Count(code(), "TIME"); n != 1 {
-		t.Errorf("TIME stands %d times in the script", n)
+func TestTheScriptsReadOneClockOnce(t *testing.T) {
+	for name, want := range map[string]int{"record.lua": 1, "judge.lua": 0, "settle.lua": 0} {
+		if n := strings.Count(code(name), "TIME"); n != want {
+			t.Errorf("TIME stands %d times in %s", n, name)
+		}
 	}
 }
 
 // The embedded Redis lacks some of what Lua has in a real one.
-func TestTheScriptUsesWhatEveryRedisHas(t *testing.T) {
-	if found := regexp.MustCompile(`\b(struct|cmsgpack|bit|cjson|os|redis\.(setresp|breakpoint|debug|acl_check_cmd))\b`).FindString(code()); found != "" {
-		t.Errorf("the script uses %s", found)
+func TestTheScriptsUseWhatEveryRedisHas(t *testing.T) {
+	for name, source := range freqcap.Scripts {
+		if found := regexp.MustCompile(`\b(struct|cmsgpack|bit|cjson|os|redis\.(setresp|breakpoint|debug|acl_check_cmd))\b`).FindString(code(name)); found != "" {
+			t.Errorf("%s uses %s", name, found)
+		}
+		if !strings.HasPrefix(source, "-- ") {
+			t.Errorf("%s has no header", name)
+		}
 	}
-	if !strings.HasPrefix(freqcap.ChargeLua, "-- ") {
-		t.Error("the script has no header")
-	}
-	for _, word := range []string{"KEYS ", "ARGV[1]", "Result:"} {
-		if !strings.Contains(strings.Split(freqcap.ChargeLua, "\n\n")[0], word) {
-			t.Errorf("the header does not explain %s", word)
+	for _, name := range []string{"judge.lua", "settle.lua"} {
+		for _, word := range []string{"ARGV", "Result:"} {
+			if !strings.Contains(strings.Split(freqcap.Scripts[name], "\n\n")[0], word) {
+				t.Errorf("the header of %s does not explain %s", name, word)
+			}
 		}
 	}
 }

@@ -67,7 +67,7 @@ func (b *rig) at(user sendgate.UserID, millis int64) {
 // judge asks for one answer, which must not be an error.
 func (b *rig) judge(user sendgate.UserID, id string, reserve bool, caps ...sendgate.BoundCap) sendgate.CapAnswer {
 	b.t.Helper()
-	a := b.Judge(context.Background(), []sendgate.CapAsk{{User: user, NotificationID: id, Caps: caps, Look: !reserve}})[0]
+	a := b.Judge(context.Background(), []sendgate.CapAsk{{User: user, NotificationID: id, Caps: caps, Look: !reserve}}, 0)[0]
 	if a.Err != nil {
 		b.t.Fatalf("%s of %s: %v", id, user, a.Err)
 	}
@@ -80,25 +80,36 @@ func (b *rig) charge(user sendgate.UserID, id string, caps ...sendgate.BoundCap)
 	return b.judge(user, id, true, caps...)
 }
 
-// ttl is what Redis says of the key of a cap.
-func (b *rig) ttl(user sendgate.UserID, c sendgate.BoundCap) time.Duration {
+// ttl is what Redis says of a user's record.
+func (b *rig) ttl(user sendgate.UserID) time.Duration {
 	b.t.Helper()
-	return b.client.PTTL(context.Background(), b.key(user, c)).Val()
+	return b.client.PTTL(context.Background(), b.key(user)).Val()
 }
 
-func (b *rig) key(user sendgate.UserID, c sendgate.BoundCap) string {
+func (b *rig) key(user sendgate.UserID) string { return b.space.Caps("", string(user)) }
+
+// slots are how many entries a user's record holds as of an instant, in all its
+// counters.
+func (b *rig) slots(user sendgate.UserID, millis int64) (n int) {
 	b.t.Helper()
-	key, err := freqcap.KeyOf(b.space, user, c)
+	record, err := b.client.Get(context.Background(), b.key(user)).Result()
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	return key
+	usage, err := freqcap.Decode(record, time.UnixMilli(millis))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	for _, c := range usage.Counts {
+		n += c.Used
+	}
+	return n
 }
 
 // capOf makes a cap of everything, or by the fields with their values that
 // follow the limit in turn.
 func capOf(window time.Duration, limit int, by ...string) sendgate.BoundCap {
-	c := sendgate.BoundCap{Cap: sendgate.Cap{Kind: sendgate.CapRolling, Window: window, Limit: limit}}
+	c := sendgate.BoundCap{Cap: sendgate.Cap{Kind: sendgate.CapRolling, Window: window, Limit: limit}, Room: limit}
 	for i := 0; i < len(by); i += 2 {
 		c.By, c.Values = append(c.By, sendgate.Field(by[i])), append(c.Values, by[i+1])
 	}

@@ -1,43 +1,59 @@
 package freqcap
 
 import (
-	"slices"
+	"strconv"
 
 	"github.com/sendgate/sendgate"
 )
 
-// candidate is an ask on its way to Redis.
-type candidate struct {
-	ask      *sendgate.CapAsk
-	place    int       // of the ask in the list that was handed in
-	counters []counter // of its caps, in their order
+// item is what one run of the script judges of a candidate: its part of one
+// subject.
+type item struct {
+	*candidate
+	*part
+	look   bool // charges nothing
+	judged judged
 }
 
-// unit is what one run of the script judges: asks of one user, in order.
+// judged is what the script said of an item.
+type judged struct {
+	at     int64
+	flag   int64
+	states []sendgate.CapState // of the part's caps
+	err    error
+}
+
+// What the script says of an item: see judge.lua.
+const (
+	denied = iota
+	admitted
+	charged
+	passed
+)
+
+// unit is what one run of the script judges: items of one subject, in order.
 type unit struct {
-	user       sendgate.UserID
-	candidates []candidate
-	answers    []sendgate.CapAnswer // one for each candidate, once judged
-	err        error                // why it was not
+	key   string
+	items []*item
 }
 
-// byUser brings the asks of each user together, in their order.
-func byUser(list []candidate) []candidate {
-	first := make(map[sendgate.UserID]int, len(list)) // the place of a user's group
-	var groups [][]candidate
-	for _, c := range list {
-		g, seen := first[c.ask.User]
+// byKey brings the items of each subject together, in their order.
+func byKey(items []*item) []*item {
+	first := make(map[string]int, len(items)) // the place of a subject's group
+	var groups [][]*item
+	for _, it := range items {
+		g, seen := first[it.key]
 		if !seen {
 			g = len(groups)
-			first[c.ask.User] = g
+			first[it.key] = g
 			groups = append(groups, nil)
 		}
-		groups[g] = append(groups[g], c)
+		groups[g] = append(groups[g], it)
 	}
-	if len(groups) == len(list) {
-		return list
+	if len(groups) == len(items) {
+		return items
 	}
-	sorted := make([]candidate, 0, len(list))
+	sorted := make([]*item, 0, len(items))
 	for _, g := range groups {
 		sorted = append(sorted, g...)
 	}
@@ -45,63 +61,61 @@ func byUser(list []candidate) []candidate {
 }
 
 // fitting is how many from the head of a list go into one call: at least one.
-func fitting(list []candidate) int {
+func fitting(items []*item) int {
 	caps := 0
-	for i, c := range list {
-		if caps += len(c.counters); i > 0 && caps > maxCaps {
+	for i, it := range items {
+		if caps += len(it.counters); i > 0 && (caps > maxCaps || i == maxItems) {
 			return i
 		}
 	}
-	return len(list)
+	return len(items)
 }
 
-// unitsOf cuts a list, in which the asks of each user stand together, into
-// units. No user has two.
-func unitsOf(list []candidate) []unit {
+// unitsOf cuts a list, in which the items of each subject stand together, into
+// units. No subject has two.
+func unitsOf(items []*item) []unit {
 	var units []unit
-	for start, end := 0, 0; start < len(list); start = end {
-		user := list[start].ask.User
-		for end < len(list) && list[end].ask.User == user {
+	for start, end := 0, 0; start < len(items); start = end {
+		key := items[start].key
+		for end < len(items) && items[end].key == key {
 			end++
 		}
-		units = append(units, unit{user: user, candidates: list[start:end]})
+		units = append(units, unit{key: key, items: items[start:end]})
 	}
 	return units
 }
 
-// command is the Redis command that has the script judge the unit. It is laid
-// out as the head of charge.lua says.
-func (u *unit) command(name, script string) []any {
-	number := make(map[string]int) // of a key among the keys, from 1
-	var keys, windows, rest []any
-	for _, c := range u.candidates {
-		mode := "reserve"
-		if c.ask.Look {
+// arguments are what the script is given beside the key, laid out as the head of
+// judge.lua says.
+func (u *unit) arguments(take int) []any {
+	number := make(map[string]int) // of a counter, from 1
+	var counters, rest []any
+	for _, it := range u.items {
+		mode, hold := "reserve", it.ask.Hold.Milliseconds()
+		if it.look {
 			mode = "look"
+		} else if it.spansSubjects() {
+			hold = shortHold.Milliseconds()
 		}
-		rest = append(rest, c.ask.NotificationID, mode, len(c.counters))
-		for i, k := range c.counters {
-			if number[k.key] == 0 {
-				keys, windows = append(keys, k.key), append(windows, k.window)
-				number[k.key] = len(keys)
+		rest = append(rest, it.id, it.channel, mode, hold, len(it.counters))
+		for i := range it.counters {
+			k := &it.counters[i]
+			if number[k.name] == 0 {
+				counters = append(counters, k.name, k.span, k.limit, k.tally)
+				number[k.name] = len(number) + 1
 			}
-			rest = append(rest, number[k.key], c.ask.Caps[i].Limit)
+			room := noLimit + 1
+			if i < len(it.caps) {
+				room = it.ask.Caps[it.caps[i]].Room
+			}
+			rest = append(rest, number[k.name], strconv.Itoa(room))
 		}
 	}
-	return slices.Concat([]any{name, script, len(keys)}, keys, windows, rest)
+	return append(append([]any{max(take, 0), len(number)}, counters...), rest...)
 }
 
-// settle hands a unit's answers out. lost is why it was not put to Redis, if it
-// was not.
-func (u *unit) settle(lost error, answers []sendgate.CapAnswer) {
-	if u.answers == nil && u.err == nil {
-		u.err = lost
-	}
-	for i, c := range u.candidates {
-		if u.err != nil {
-			answers[c.place].Err = u.err
-		} else {
-			answers[c.place] = u.answers[i]
-		}
+func (u *unit) fail(err error) {
+	for _, it := range u.items {
+		it.judged = judged{err: err}
 	}
 }

@@ -6,7 +6,8 @@
 // partition's hash tag, so that in a cluster one script can touch them all:
 //
 //	ns:{17}:rec:USER                  the record, or a lease to fill it
-//	ns:{17}:cap:USER…                 the logs of frequency caps
+//	ns:{17}:cap:USER                  what frequency caps have charged, of a user
+//	ns:{17}:cap…                      and of what else they count for
 //	ns:{17}:changes                   the stream of changes of partition 17
 //	ns:changes                        the channel on which changes are announced
 //	ns:sweepers                       the gates that sweep, when each last said so
@@ -16,7 +17,6 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
-	"strings"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -69,29 +69,19 @@ func (s *Space) Record(user sendgate.UserID) string {
 	return s.prefixes[s.Partition(user)] + "rec:" + string(user)
 }
 
-// separator stands between the parts of a cap's key. No id may contain a
-// control character, so that no two caps share a key whatever their values.
-const separator = "\x1f"
-
-// Cap is the key of one cap's log: of a user, a kind of window, its length,
-// and the fields that the cap is keyed by with their values. Fields must come
-// in a fixed order.
-func (s *Space) Cap(user sendgate.UserID, kind string, windowMillis int64, fields []sendgate.Field, values []string) string {
-	var b strings.Builder
-	b.WriteString(s.prefixes[s.Partition(user)])
-	b.WriteString("cap:")
-	b.WriteString(string(user))
-	b.WriteString(separator)
-	b.WriteString(kind)
-	b.WriteString(strconv.FormatInt(windowMillis, 10))
-	for i, f := range fields {
-		b.WriteString(separator)
-		b.WriteString(string(f))
-		b.WriteString(separator)
-		b.WriteString(values[i])
+// Caps is the key of what a subject of frequency caps has been charged: a user,
+// where the field is empty, or what another field of a check names. Subjects
+// belong to partitions as users do.
+func (s *Space) Caps(subject sendgate.Field, id string) string {
+	if subject == "" {
+		return s.prefixes[s.Partition(sendgate.UserID(id))] + "cap:" + id
 	}
-	return b.String()
+	return s.prefixes[s.Partition(sendgate.UserID(string(subject)+separator+id))] + "cap" + separator + string(subject) + separator + id
 }
+
+// separator stands between the parts of a key. No id may contain a control
+// character, so that no two subjects share a key.
+const separator = "\x1f"
 
 // Stream is the key of a partition's change stream.
 func (s *Space) Stream(partition int) string { return s.prefixes[partition] + "changes" }

@@ -48,14 +48,17 @@ func TestKeysAreAsDocumented(t *testing.T) {
 	s := space(t, 256)
 	tag := fmt.Sprintf("sendgate:{%d}:", s.Partition("u_42"))
 	for got, want := range map[string]string{
-		s.Record("u_42"): tag + "rec:u_42",
-		s.Stream(17):     "sendgate:{17}:changes",
-		s.Channel():      "sendgate:changes",
-		s.Cap("u_42", "rolling", 1000, []sendgate.Field{"channel"}, []string{"push"}): tag + "cap:u_42\x1frolling1000\x1fchannel\x1fpush",
+		s.Record("u_42"):   tag + "rec:u_42",
+		s.Stream(17):       "sendgate:{17}:changes",
+		s.Channel():        "sendgate:changes",
+		s.Caps("", "u_42"): tag + "cap:u_42",
 	} {
 		if got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
+	}
+	if got := s.Caps("household_id", "h"); !strings.HasPrefix(got, "sendgate:{") || !strings.HasSuffix(got, "}:cap\x1fhousehold_id\x1fh") {
+		t.Errorf("%q", got)
 	}
 }
 
@@ -64,39 +67,20 @@ func anID() *rapid.Generator[string] {
 		Filter(func(id string) bool { return sendgate.UserID(id).Validate("id") == nil })
 }
 
-// counted is everything that a cap's key is made of.
-type counted struct {
-	user   sendgate.UserID
-	window int64
-	fields []sendgate.Field
-	values []string
-}
-
-func aCounted(t *rapid.T, label string) counted {
-	all := []sendgate.Field{"campaign_id", "category", "channel", "sender_id", "topic"}
-	c := counted{user: sendgate.UserID(anID().Draw(t, label+" user")), window: rapid.Int64Range(1000, 1200).Draw(t, label+" window")}
-	for _, f := range all {
-		if rapid.Bool().Draw(t, label+" "+string(f)) {
-			c.fields, c.values = append(c.fields, f), append(c.values, anID().Draw(t, label+" value"))
-		}
-	}
-	return c
-}
-
-func TestNoTwoCapsShareAKey(t *testing.T) {
+func TestNoTwoSubjectsShareAKey(t *testing.T) {
 	s := space(t, 4)
 	keys := map[string]string{}
 	rapid.Check(t, func(t *rapid.T) {
-		for _, label := range []string{"one", "other"} {
-			c := aCounted(t, label)
-			key, what := s.Cap(c.user, "rolling", c.window, c.fields, c.values), fmt.Sprintf("%q", fmt.Sprint(c))
-			if before, there := keys[key]; there && before != what {
-				t.Fatalf("%s and %s share %q", before, what, key)
-			}
-			keys[key] = what
-			if key == s.Record(c.user) || key == s.Stream(s.Partition(c.user)) {
-				t.Fatalf("%s has a key of another kind", what)
-			}
+		field := rapid.SampledFrom([]sendgate.Field{"", "household_id", "device_id", "attributes.a"}).Draw(t, "subject")
+		id := anID().Draw(t, "id")
+		key, what := s.Caps(field, id), fmt.Sprintf("%q %q", field, id)
+		if before, there := keys[key]; there && before != what {
+			t.Fatalf("%s and %s share %q", before, what, key)
+		}
+		keys[key] = what
+		user := sendgate.UserID(id)
+		if key == s.Record(user) || key == s.Stream(s.Partition(user)) {
+			t.Fatalf("%s has a key of another kind", what)
 		}
 	})
 }
@@ -127,7 +111,7 @@ func TestAUsersKeysAreInOneSlot(t *testing.T) {
 	for _, id := range odd {
 		user := sendgate.UserID(id)
 		want := slot(s.Stream(s.Partition(user)))
-		for _, key := range []string{s.Record(user), s.Cap(user, "rolling", 1000, []sendgate.Field{"channel"}, []string{"{x}"})} {
+		for _, key := range []string{s.Record(user), s.Caps("", id)} {
 			if got := slot(key); got != want {
 				t.Errorf("%q is in slot %d, and its stream in %d", key, got, want)
 			}

@@ -4,8 +4,10 @@
 package metrics
 
 import (
+	"cmp"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -21,7 +23,10 @@ type Metrics struct {
 	registry *prometheus.Registry
 
 	decisions   *prometheus.CounterVec
+	unverified  *prometheus.CounterVec
 	uncapped    *prometheus.CounterVec
+	outcomes    *prometheus.CounterVec
+	overshoot   prometheus.Counter
 	steps       [sendgate.StepCaps + 1]prometheus.Observer
 	zones       prometheus.Counter
 	cache       *prometheus.CounterVec
@@ -54,6 +59,18 @@ func New() *Metrics {
 			Help: "Decisions, by the step that ended the check, verdict, reason, and whether something that had to be known was not.",
 		}, []string{"step", "verdict", "reason", "degraded"}),
 		uncapped: f.NewCounterVec(prometheus.CounterOpts{
+			Name: "sendgate_uncapped_allows_total",
+			Help: "Notifications allowed without having been judged by a cap, by category and cap (`campaign_id/24h`).",
+		}, []string{"category", "cap"}),
+		outcomes: f.NewCounterVec(prometheus.CounterOpts{
+			Name: "sendgate_outcomes_total",
+			Help: "Reports of what became of notifications, by outcome and by what they led to.",
+		}, []string{"outcome", "status"}),
+		overshoot: f.NewCounter(prometheus.CounterOpts{
+			Name: "sendgate_cap_overshoot_total",
+			Help: "Deliveries that were counted under a cap that was full already: reported late, or without having been asked for.",
+		}),
+		unverified: f.NewCounterVec(prometheus.CounterOpts{
 			Name: "sendgate_unverified_allows_total",
 			Help: "Notifications allowed without full knowledge, by category.",
 		}, []string{"category"}),
@@ -133,14 +150,37 @@ func (m *Metrics) Handler() http.Handler {
 }
 
 // Decided counts a decision.
-func (m *Metrics) Decided(d *sendgate.Decision) {
+func (m *Metrics) Decided(_ *sendgate.Check, d *sendgate.Decision, _ sendgate.Mode) {
 	m.decisions.WithLabelValues(d.Step.String(), d.Verdict.String(), d.Reason.String(), strconv.FormatBool(d.Degraded)).Inc()
 	if d.InProcess {
 		m.inProcess.Inc()
 	}
 	if d.Degraded && d.Verdict == sendgate.Allow {
-		m.uncapped.WithLabelValues(d.Category).Inc()
+		m.unverified.WithLabelValues(d.Category).Inc()
 	}
+	for i := range d.Uncapped {
+		m.uncapped.WithLabelValues(d.Category, nameOf(&d.Uncapped[i])).Inc()
+	}
+}
+
+// nameOf names a cap for people who look for it in the catalog, such as
+// `category,channel/24h` or `household_id:all/7d`.
+func nameOf(c *sendgate.Cap) string {
+	fields := make([]string, len(c.By))
+	for i, f := range c.By {
+		fields[i] = string(f)
+	}
+	name := cmp.Or(strings.Join(fields, ","), "all")
+	if c.Subject != "" {
+		name = string(c.Subject) + ":" + name
+	}
+	return name + "/" + c.Span()
+}
+
+// Settled counts a report of what became of a notification.
+func (m *Metrics) Settled(s *sendgate.Settlement) {
+	m.outcomes.WithLabelValues(s.Outcome.Fate.String(), s.Status.String()).Inc()
+	m.overshoot.Add(float64(s.Over))
 }
 
 // StepTook records how long a step took.

@@ -18,7 +18,7 @@ import (
 // leastCommands are all that gates and a builder need to be allowed. In a
 // cluster, and behind Sentinel, a little more.
 const leastCommands = "+get +set +time +eval +evalsha +publish +subscribe +ping +info " +
-	"+xadd +xrange +xrevrange +xinfo|stream +zadd +zcount +zscore +zrange +zrangebyscore +zremrangebyscore +pttl +pexpire"
+	"+xadd +xrange +xrevrange +xinfo|stream +zadd +zrange +zremrangebyscore +pttl +pexpire"
 
 // asUser opens a client of a user who has only some rights.
 func asUser(t *testing.T, server *redistest.Server, rules ...string) redis.UniversalClient {

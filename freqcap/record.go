@@ -1,0 +1,209 @@
+package freqcap
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/sendgate/sendgate"
+)
+
+// Count is what one counter of a subject's record holds, for a person to read.
+type Count struct {
+	Kind   sendgate.CapKind
+	Span   string // its window as it is written: `24h`, or `day`
+	By     []sendgate.Field
+	Values []string
+	Limit  int         // that it was last judged by
+	Used   int         // slots that are taken
+	Slots  []time.Time // when they were, as far as that is known; the oldest first
+	// Of a link to another subject: which. The rest is empty then.
+	Subject   sendgate.Field
+	SubjectID string
+}
+
+// Usage is what a subject has been charged.
+type Usage struct {
+	At     time.Time // by the clock of the caps
+	Bytes  int       // of the record, without its key
+	Holds  int       // that wait for a report of delivery
+	Counts []Count
+}
+
+// Usage reads what a subject has been charged: a user, where the field is empty,
+// or what another field of a check names. It writes nothing.
+func (l *Limiter) Usage(ctx context.Context, subject sendgate.Field, id string) (Usage, error) {
+	key := l.space.Caps(subject, id)
+	var record string
+	var now time.Time
+	err := l.guard.Do(ctx, func(ctx context.Context) (err error) {
+		if now, err = clockOf(ctx, l.client, key); err != nil {
+			return err
+		}
+		record, err = l.client.Get(ctx, key).Result()
+		return err
+	})
+	if errors.Is(err, redis.Nil) {
+		return Usage{At: now}, nil
+	}
+	if err != nil {
+		return Usage{}, fmt.Errorf("read caps: %w", err)
+	}
+	return decode(record, now)
+}
+
+// clockOf reads the clock of the Redis that has a key.
+func clockOf(ctx context.Context, client redis.UniversalClient, key string) (time.Time, error) {
+	if cluster, ok := client.(*redis.ClusterClient); ok {
+		node, err := cluster.MasterForKey(ctx, key)
+		if err != nil {
+			return time.Time{}, err
+		}
+		client = node
+	}
+	return client.Time(ctx).Result()
+}
+
+var errRecord = errors.New("the record of caps has a form that is not known")
+
+// reader reads a record from its beginning: see record.lua.
+type reader struct {
+	left string
+	bad  bool
+}
+
+func (r *reader) take(n int) string {
+	if n > len(r.left) {
+		r.bad, r.left = true, ""
+		return strings.Repeat("\x00", n)
+	}
+	taken := r.left[:n]
+	r.left = r.left[n:]
+	return taken
+}
+
+func (r *reader) number(n int) int64 {
+	var b [8]byte
+	copy(b[8-n:], r.take(n))
+	return int64(binary.BigEndian.Uint64(b[:]))
+}
+
+const (
+	holdSize  = 20
+	entrySize = 14
+	noteSize  = 15
+	// timeMask leaves the mark of delivery out of an entry's time.
+	timeMask = 1<<47 - 1
+)
+
+// decode reads a record as it is at an instant.
+func decode(record string, now time.Time) (Usage, error) {
+	u, r := Usage{At: now.UTC(), Bytes: len(record)}, &reader{left: record}
+	if r.take(1) != "1" {
+		return u, errRecord
+	}
+	lapsed := map[string]bool{} // by what they hold
+	for range r.number(2) {
+		h := &reader{left: r.take(holdSize)}
+		h.number(6)
+		over := h.number(6) <= now.UnixMilli()
+		if lapsed[h.left] = over; !over {
+			u.Holds++
+		}
+	}
+	for len(r.left) > 0 && !r.bad {
+		if c, ok := r.section(now.UnixMilli(), lapsed); ok {
+			u.Counts = append(u.Counts, c)
+		}
+	}
+	if r.bad {
+		return u, errRecord
+	}
+	return u, nil
+}
+
+// section reads one section, and tells whether there is anything in it.
+func (r *reader) section(now int64, lapsed map[string]bool) (c Count, ok bool) {
+	name := r.take(int(r.number(2)))
+	span := r.number(6)
+	c.Limit = int(r.number(2))
+	entries, notes, tally := int(r.number(2)), int(r.number(1)), int(r.number(2))
+	log := r.take(entries * entrySize)
+	r.take(notes * noteSize)
+	counted := &reader{left: r.take(tally)}
+	gone := int64(0)
+	for ; len(log) >= entrySize; log = log[entrySize:] {
+		e := &reader{left: log[:entrySize]}
+		at := e.number(6) & timeMask
+		switch {
+		case at <= now-span:
+		case lapsed[e.left]:
+			gone++
+		default:
+			c.Slots = append(c.Slots, time.UnixMilli(at).UTC())
+		}
+	}
+	if r.bad || name == "" || !c.named(name) {
+		r.bad = true
+		return c, false
+	}
+	switch name[0] {
+	case kindRolling:
+		c.Used = len(c.Slots)
+	case kindBuckets:
+		c.Used = int(bucketsAt(counted, now) - gone)
+	case kindCalendar:
+		counted.take(10)
+		if ends := counted.number(6); ends > now {
+			c.Used = int(counted.number(2) - gone)
+		}
+	}
+	return c, c.Used > 0 || len(c.Slots) > 0
+}
+
+func bucketsAt(r *reader, now int64) (sum int64) {
+	width, n, first := r.number(6), r.number(1), r.number(6)
+	if width == 0 {
+		return 0
+	}
+	for i := range n + 1 {
+		if count := r.number(2); first+i >= now/width-n {
+			sum += count
+		}
+	}
+	return sum
+}
+
+// named reads a section's name.
+func (c *Count) named(name string) (ok bool) {
+	if name[0] == kindLink {
+		c.Subject, c.SubjectID, ok = readField(name[1:])
+		return ok
+	}
+	parts := strings.Split(name[1:], separator)
+	c.Span = parts[0]
+	switch name[0] {
+	case kindRolling:
+		c.Kind = sendgate.CapRolling
+	case kindBuckets:
+		c.Kind = sendgate.CapBuckets
+		c.Span, _, _ = strings.Cut(c.Span, "/")
+	case kindCalendar:
+		c.Kind = sendgate.CapCalendar
+	default:
+		return false
+	}
+	for _, part := range parts[1:] {
+		f, value, ok := readField(part)
+		if !ok {
+			return false
+		}
+		c.By, c.Values = append(c.By, f), append(c.Values, value)
+	}
+	return true
+}

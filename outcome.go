@@ -1,0 +1,153 @@
+package sendgate
+
+import (
+	"context"
+	"time"
+)
+
+// Fate is what became of a notification that was allowed.
+type Fate uint8
+
+// The fates.
+const (
+	Delivered Fate = iota
+	Failed         // it was tried, and never delivered
+	Dropped        // it was not even tried
+)
+
+// ParseFate reads `delivered`, `failed` or `dropped`.
+func ParseFate(s string) (Fate, bool) {
+	for f := Delivered; f <= Dropped; f++ {
+		if f.String() == s {
+			return f, true
+		}
+	}
+	return 0, false
+}
+
+// String is the fate's name in the interface.
+func (f Fate) String() string { return [...]string{"delivered", "failed", "dropped"}[f] }
+
+// Outcome reports what became of a notification on one channel, or on all
+// channels if it names none. With the check's topic and other fields it also
+// counts a delivery for which no slot was taken.
+type Outcome struct {
+	Check Check // only its ids are required
+	Fate  Fate
+	At    time.Time // when it was delivered, or failed; zero is now
+}
+
+// Status says what an Outcome led to.
+type Status uint8
+
+// The statuses.
+const (
+	StatusUnknown   Status = iota // no slot was ever taken under this id, as far as is known
+	StatusSettled                 // what was taken stays taken
+	StatusGivenBack               // slots are free again
+	StatusExpired                 // of a moment that no cap counts any more
+	StatusUnchanged               // the same was reported before
+)
+
+// String is the status' name in the interface.
+func (s Status) String() string {
+	return [...]string{"unknown", "settled", "given_back", "expired", "unchanged"}[s]
+}
+
+// Settlement is what came of one Outcome.
+type Settlement struct {
+	Outcome *Outcome
+	Status  Status
+	At      time.Time  // of the change, by the clock of the caps
+	Caps    []BoundCap // that the report's fields name
+	Over    int        // caps that were full when the delivery was counted
+	Err     error      // *Error or Errors if the outcome was wrong; nothing was changed then
+}
+
+// CapReport is an Outcome as Caps are told of it.
+type CapReport struct {
+	User           UserID
+	NotificationID string
+	Channel        string // empty: every channel
+	Fate           Fate
+	At             time.Time  // zero is now
+	Caps           []BoundCap // to count a delivery in for which no slot was taken; nil: in none
+}
+
+// CapReceipt is what a CapReport led to.
+type CapReceipt struct {
+	Status Status
+	At     time.Time // by the clock of the caps
+	Over   int       // caps that were full already
+	Err    error
+}
+
+// Validate holds an outcome against the catalog. What names no topic carries no
+// other field of a check but the channel.
+func (o *Outcome) Validate(catalog *Catalog) error {
+	c := &o.Check
+	if c.Topic != "" {
+		if c.Channel == "" {
+			return Errorf(CodeMissingField, "channel", "is required where the fields of the check are reported")
+		}
+		return c.Validate(catalog)
+	}
+	var errs Errors
+	if why := idFault(c.NotificationID); why != "" {
+		errs.Add(Errorf(CodeInvalidNotificationID, "notification_id", "a notification id %s", why))
+	}
+	errs.Add(c.User.Validate("user_id"))
+	if c.Channel != "" && !catalog.HasChannel(c.Channel) {
+		errs.Add(Errorf(CodeUnknownChannel, "channel", "the catalog has no channel %q", Clip(c.Channel)))
+	}
+	if c.CampaignID+c.SenderID+c.CreativeID+c.HouseholdID+c.DeviceID != "" || c.Attributes != nil || c.Priority != PriorityNormal {
+		errs.Add(Errorf(CodeMissingField, "topic", "is required where the fields of the check are reported"))
+	}
+	return errs.Err()
+}
+
+// Settle takes reports of what became of notifications, in order. One that is
+// wrong fails alone. Reporting the same again does no harm.
+func (g *Gate) Settle(ctx context.Context, outcomes []Outcome) []Settlement {
+	catalog := g.Catalog()
+	settled := make([]Settlement, len(outcomes))
+	reports, which := make([]CapReport, 0, len(outcomes)), make([]int, 0, len(outcomes))
+	for i := range outcomes {
+		o, s := &outcomes[i], &settled[i]
+		s.Outcome = o
+		if s.Err = o.Validate(catalog); s.Err != nil {
+			continue
+		}
+		s.Caps = g.capsOf(ctx, catalog, o)
+		reports = append(reports, CapReport{
+			User: o.Check.User, NotificationID: o.Check.NotificationID, Channel: o.Check.Channel, Fate: o.Fate, At: o.At, Caps: s.Caps,
+		})
+		which = append(which, i)
+	}
+	for k, receipt := range g.caps.Settle(ctx, reports) {
+		s := &settled[which[k]]
+		s.Status, s.At, s.Over, s.Err = receipt.Status, receipt.At, receipt.Over, receipt.Err
+	}
+	for i := range settled {
+		if settled[i].Err == nil {
+			g.observer.Settled(&settled[i])
+		}
+	}
+	return settled
+}
+
+// capsOf are the caps that the fields of a reported delivery name: the catalog's,
+// and those of the user, as far as they can be read.
+func (g *Gate) capsOf(ctx context.Context, catalog *Catalog, o *Outcome) []BoundCap {
+	if o.Check.Topic == "" || o.Fate != Delivered {
+		return nil
+	}
+	var c checkCase
+	c.open(&o.Check, catalog, g.now())
+	if c.category.Essential {
+		return nil
+	}
+	r := &round{Gate: g, catalog: catalog}
+	r.read(ctx, []*checkCase{&c})
+	return r.boundCaps(&c)
+}
