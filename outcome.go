@@ -126,7 +126,10 @@ func (g *Gate) Settle(ctx context.Context, outcomes []Outcome) []Settlement {
 	}
 	for k, receipt := range g.caps.Settle(ctx, reports) {
 		s := &settled[which[k]]
-		s.Status, s.At, s.Over, s.Err = receipt.Status, receipt.At, receipt.Over, receipt.Err
+		s.Status, s.At, s.Over = receipt.Status, receipt.At, receipt.Over
+		if receipt.Err != nil {
+			s.Err = &Error{Code: CodeStoreUnavailable, Detail: "the Redis that holds the caps did not answer: repeat the report", Err: receipt.Err}
+		}
 	}
 	for i := range settled {
 		if settled[i].Err == nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/sendgate/sendgate"
 )
 
-// maxBatch is how many checks one batch may have.
+// maxBatch is how many items one batch may have.
 const maxBatch = 1000
 
 // batchBody is a batch whose items are not decoded yet: one that is wrong in
@@ -16,10 +16,19 @@ const maxBatch = 1000
 type batchBody struct {
 	Checks  member[rawItems] `json:"checks"`
 	Reserve optional[bool]   `json:"reserve"`
+	Take    optional[int]    `json:"take"`
 }
 
 // rawItems are the items of an array, known to be JSON and no more.
 type rawItems []jsontext.Value
+
+// decodeItems reads a body whose items are read one by one afterwards. A member
+// given twice within an item, or half a surrogate pair escaped in it, is the
+// item's own mistake; a member of the body given twice is refused by the member.
+// Bytes that are not UTF-8 make no JSON at all.
+func decodeItems(data []byte, into any) error {
+	return decode(data, into, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(utf8.Valid(data)))
+}
 
 // UnmarshalJSONFrom reads an array of at most maxBatch items.
 func (items *rawItems) UnmarshalJSONFrom(d *jsontext.Decoder) error {
@@ -27,7 +36,7 @@ func (items *rawItems) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 		if _, err := d.ReadValue(); err != nil {
 			return err
 		}
-		return sendgate.Errorf(sendgate.CodeMalformedJSON, "checks", "has to be an array")
+		return sendgate.Errorf(sendgate.CodeMalformedJSON, fieldOf(d.StackPointer()), "has to be an array")
 	}
 	if _, err := d.ReadToken(); err != nil {
 		return err
@@ -38,7 +47,7 @@ func (items *rawItems) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 			return err
 		}
 		if len(*items) == maxBatch {
-			return sendgate.Errorf(sendgate.CodeBatchTooLarge, "checks", "a batch has at most %d checks", maxBatch)
+			return sendgate.Errorf(sendgate.CodeBatchTooLarge, fieldOf(d.StackPointer().Parent()), "has at most %d items", maxBatch)
 		}
 		*items = append(*items, item.Clone())
 	}
@@ -51,15 +60,13 @@ type batch struct {
 	checks []sendgate.Check
 	errs   []error
 	mode   sendgate.Mode
+	take   int
 }
 
 // parseBatch reads a batch. The error is of the body as a whole.
 func parseBatch(data []byte) (*batch, error) {
 	var body batchBody
-	// A member given twice within an item, or half a surrogate pair escaped in
-	// it, is the item's own mistake; a member of the batch given twice is
-	// refused by the member. Bytes that are not UTF-8 make no JSON at all.
-	if err := decode(data, &body, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(utf8.Valid(data))); err != nil {
+	if err := decodeItems(data, &body); err != nil {
 		return nil, err
 	}
 	items := body.Checks.value
@@ -73,7 +80,34 @@ func parseBatch(data []byte) (*batch, error) {
 	for i, item := range items {
 		b.checks[i], b.errs[i] = parseCheck(item)
 	}
+	if body.Take.value != nil {
+		b.take = *body.Take.value
+		return b, b.takeFault()
+	}
 	return b, nil
+}
+
+// takeFault says why a batch cannot be taken from.
+func (b *batch) takeFault() error {
+	switch {
+	case b.take < 1 || b.take > maxBatch:
+		return sendgate.Errorf(sendgate.CodeInvalidField, "take", "has to be from 1 to %d", maxBatch)
+	case b.mode == sendgate.Look:
+		return sendgate.Errorf(sendgate.CodeInvalidField, "take", "says how many slots are taken, and reserve: false takes none")
+	}
+	var user sendgate.UserID
+	for i, err := range b.errs {
+		if err != nil {
+			continue
+		}
+		if user == "" {
+			user = b.checks[i].User
+		}
+		if b.checks[i].User != user {
+			return sendgate.Errorf(sendgate.CodeInvalidField, "take", "is for the checks of one user, and there are several")
+		}
+	}
+	return nil
 }
 
 // decide answers the checks that can be asked, in order, and puts what was
@@ -85,7 +119,7 @@ func (s *Server) decide(c *call, b *batch) []any {
 			asked = append(asked, b.checks[i])
 		}
 	}
-	results := s.o.Gate.DecideAll(c.r.Context(), asked, b.mode, 0)
+	results := s.o.Gate.DecideAll(c.r.Context(), asked, b.mode, b.take)
 	docs := make([]any, len(b.checks))
 	for i, err := range b.errs {
 		if err == nil {

@@ -27,11 +27,18 @@ type checkBody struct {
 // the catalog.
 func (b *checkBody) check() (sendgate.Check, error) {
 	var errs sendgate.Errors
+	c := b.named(&errs)
+	c.Topic, c.Channel = b.Topic.require("topic", &errs), b.Channel.require("channel", &errs)
+	return c, errs.Err()
+}
+
+// named is a check that may be known by its ids alone.
+func (b *checkBody) named(errs *sendgate.Errors) sendgate.Check {
 	c := sendgate.Check{
-		NotificationID: b.NotificationID.require("notification_id", &errs),
-		User:           sendgate.UserID(b.UserID.require("user_id", &errs)),
-		Topic:          b.Topic.require("topic", &errs),
-		Channel:        b.Channel.require("channel", &errs),
+		NotificationID: b.NotificationID.require("notification_id", errs),
+		User:           sendgate.UserID(b.UserID.require("user_id", errs)),
+		Topic:          b.Topic.value,
+		Channel:        b.Channel.value,
 		CampaignID:     b.CampaignID.or(""),
 		SenderID:       b.SenderID.or(""),
 		CreativeID:     b.CreativeID.or(""),
@@ -45,7 +52,7 @@ func (b *checkBody) check() (sendgate.Check, error) {
 			errs.Add(sendgate.Errorf(sendgate.CodeInvalidField, "priority", "has to be low, normal or high"))
 		}
 	}
-	return c, errs.Err()
+	return c
 }
 
 // parseCheck reads one check.
@@ -73,11 +80,14 @@ type decisionDoc struct {
 }
 
 type capStateDoc struct {
-	By       []sendgate.Field  `json:"by"`
-	Window   sendgate.Duration `json:"window"`
-	Limit    int               `json:"limit"`
-	Used     int               `json:"used"`
-	ResetsAt instant           `json:"resets_at,omitzero"`
+	Kind     string           `json:"kind,omitzero"`
+	Subject  sendgate.Field   `json:"subject,omitzero"`
+	By       []sendgate.Field `json:"by"`
+	Window   string           `json:"window"`
+	Limit    int              `json:"limit"`
+	Kept     int              `json:"kept,omitzero"`
+	Used     int              `json:"used"`
+	ResetsAt instant          `json:"resets_at,omitzero"`
 }
 
 func decisionOf(d *sendgate.Decision) decisionDoc {
@@ -87,10 +97,19 @@ func decisionOf(d *sendgate.Decision) decisionDoc {
 		Category: d.Category, Exact: d.Exact, Degraded: d.Degraded,
 		DeliverAt: notBefore(d.DeliverAt), RetryAt: notBefore(d.RetryAt),
 	}
-	for _, s := range d.Caps {
-		doc.Caps = append(doc.Caps, capStateDoc{
-			By: s.Cap.By, Window: sendgate.Duration(s.Cap.Window), Limit: s.Cap.Limit, Used: s.Used, ResetsAt: notBefore(s.ResetsAt),
-		})
+	for i := range d.Caps {
+		doc.Caps = append(doc.Caps, capStateOf(&d.Caps[i]))
+	}
+	return doc
+}
+
+// capStateOf is how a cap stood. A rolling cap, as most are, does not say so.
+func capStateOf(s *sendgate.CapState) capStateDoc {
+	doc := capStateDoc{
+		Subject: s.Cap.Subject, By: s.Cap.By, Window: s.Cap.Span(), Limit: s.Cap.Limit, Kept: s.Cap.Kept, Used: s.Used, ResetsAt: notBefore(s.ResetsAt),
+	}
+	if s.Cap.Kind != sendgate.CapRolling {
+		doc.Kind = s.Cap.Kind.String()
 	}
 	return doc
 }

@@ -288,6 +288,7 @@ func TestRealRefusalsAreAsDescribed(t *testing.T) {
 	}
 	for _, r := range bodyRefusals {
 		c.holds(st, r.status, "POST", "/v1/check/batch", r.body)
+		c.holds(st, r.status, "POST", "/v1/outcomes", r.body)
 		c.holds(st, r.status, "POST", unsubscribeURL, r.body)
 		c.holds(st, r.status, "POST", resubscribeURL, r.body)
 	}

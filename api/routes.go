@@ -35,6 +35,7 @@ var routes = []struct {
 	{[]string{http.MethodPost}, "/v1/check", (*Server).check},
 	{[]string{http.MethodPost}, "/v1/check/batch", (*Server).checkBatch},
 	{[]string{http.MethodPost}, "/v1/explain", (*Server).explain},
+	{[]string{http.MethodPost}, "/v1/outcomes", (*Server).reportOutcomes},
 	{[]string{http.MethodGet}, "/v1/users/{id}/preferences", (*Server).getPreferences},
 	{[]string{http.MethodPut, http.MethodPatch}, "/v1/users/{id}/preferences", (*Server).editPreferences},
 	{[]string{http.MethodGet}, "/v1/users/{id}/changes", (*Server).listChanges},
