@@ -13,11 +13,11 @@ import (
 
 // candidate is an ask on its way to Redis.
 type candidate struct {
-	ask         *sendgate.CapAsk
-	place       int // of the ask in the list that was handed in
-	id, channel string
-	parts       []part // one for each subject; the user's is the first
-	wave        int
+	ask     *sendgate.CapAsk
+	place   int // of the ask in the list that was handed in
+	channel string
+	parts   []part // one for each subject; the user's is the first
+	wave    int
 }
 
 // spansSubjects tells whether the caps of a candidate count for more than the
@@ -27,6 +27,7 @@ func (c *candidate) spansSubjects() bool { return len(c.parts) > 1 }
 // part is what a candidate, or a report, has to do with one subject's record.
 type part struct {
 	key      string
+	id       string    // what is kept of the notification's there
 	caps     []int     // of the ask, by their place there
 	counters []counter // of these caps, and after them the links to other subjects
 }
@@ -36,8 +37,12 @@ type part struct {
 const idBytes = 6
 
 // shortID is what is kept of a notification id: the first bytes of its 64-bit
-// xxHash.
-func shortID(id string) string {
+// xxHash. Ids are scoped to the user, so that where several people are counted
+// together the user is part of it.
+func shortID(user sendgate.UserID, id string) string {
+	if user != "" {
+		id = string(user) + separator + id
+	}
 	return string(binary.BigEndian.AppendUint64(nil, xxhash.Sum64String(id))[:idBytes])
 }
 
@@ -50,9 +55,9 @@ func channelTag(channel string) string {
 // partsOf sorts caps by the subjects that they count for. Where there are others
 // than the user, the user's record has a link to each, so that a report that
 // names the user alone finds them.
-func partsOf(space *keyspace.Space, user sendgate.UserID, caps []sendgate.BoundCap, now time.Time) ([]part, error) {
+func partsOf(space *keyspace.Space, user sendgate.UserID, notification string, caps []sendgate.BoundCap, now time.Time) ([]part, error) {
 	parts := make([]part, 1, 2)
-	parts[0] = part{key: space.Caps("", string(user)), caps: make([]int, 0, len(caps)), counters: make([]counter, 0, len(caps))}
+	parts[0] = part{key: space.Caps("", string(user)), id: shortID("", notification), caps: make([]int, 0, len(caps)), counters: make([]counter, 0, len(caps))}
 	links := map[string]counter{}
 	for i := range caps {
 		k, err := counterOf(&caps[i], now)
@@ -64,7 +69,7 @@ func partsOf(space *keyspace.Space, user sendgate.UserID, caps []sendgate.BoundC
 			key := space.Caps(subject, caps[i].SubjectID)
 			if at = slices.IndexFunc(parts, func(p part) bool { return p.key == key }); at < 0 {
 				at = len(parts)
-				parts = append(parts, part{key: key})
+				parts = append(parts, part{key: key, id: shortID(user, notification)})
 			}
 			links[key] = linkTo(subject, caps[i].SubjectID, max(k.span, links[key].span, caps[i].Window.Milliseconds()))
 		}
@@ -87,12 +92,12 @@ func (l *Limiter) candidates(asks []sendgate.CapAsk, taking bool, answers []send
 			answers[i].Admitted = true
 			continue
 		}
-		parts, err := partsOf(l.space, ask.User, ask.Caps, now)
+		parts, err := partsOf(l.space, ask.User, ask.NotificationID, ask.Caps, now)
 		if err != nil {
 			answers[i].Err = judgeError(err)
 			continue
 		}
-		open = append(open, candidate{ask: ask, place: i, id: shortID(ask.NotificationID), channel: channelTag(ask.Channel), parts: parts})
+		open = append(open, candidate{ask: ask, place: i, channel: channelTag(ask.Channel), parts: parts})
 	}
 	return open
 }

@@ -167,12 +167,14 @@ func answerOf(c *candidate, parts []*item) sendgate.CapAnswer {
 		if it.judged.err != nil {
 			return sendgate.CapAnswer{Err: it.judged.err}
 		}
-		a.Admitted = a.Admitted && it.judged.flag != denied && it.judged.flag != passed
+		a.Admitted = a.Admitted && it.judged.flag != denied
 		a.Passed = a.Passed || it.judged.flag == passed
 		for i, place := range it.caps {
 			a.Caps[place] = it.judged.states[i]
 		}
 	}
+	a.Passed = a.Passed && a.Admitted
+	a.Admitted = a.Admitted && !a.Passed
 	a.At = time.UnixMilli(parts[0].judged.at).UTC()
 	return a
 }

@@ -200,9 +200,10 @@ local function turn(s, periods)
     if label == s.label then
       s.ends = till
     elseif label > s.label and now >= from and now < till then
-      s.label, s.ends, s.count, s.since = label, till, 0, math.max(from, ends)
-      for at = 1, #s.log, 14 do -- delivered in this period, and reported later
-        if timeAt(s.log, at) >= s.since then
+      local begins = math.max(from, ends)
+      s.label, s.ends, s.count, s.since = label, till, 0, math.min(begins, now)
+      for at = 1, #s.log, 14 do -- delivered in this period, and reported before anybody asked in it
+        if begins <= now and timeAt(s.log, at) >= begins then
           s.count = s.count + 1
         end
       end
@@ -302,6 +303,11 @@ end
 local function charge(s, time, id, tag)
   if #s.log >= most * 14 then
     return
+  end
+  local stale = noteOf(s, id, '', 'uU') -- of a slot that was taken before, and has left
+  while stale do
+    unnote(s, stale)
+    stale = noteOf(s, id, '', 'uU')
   end
   local at = #s.log + 1
   while at > 1 and timeAt(s.log, at - 14) > time % delivered do

@@ -172,13 +172,13 @@ func (l *Limiter) Settle(ctx context.Context, reports []sendgate.CapReport) []se
 	var first []*order
 	now := l.now()
 	for i := range reports {
-		parts, err := partsOf(l.space, reports[i].User, reports[i].Caps, now)
+		parts, err := partsOf(l.space, reports[i].User, reports[i].NotificationID, reports[i].Caps, now)
 		if err != nil {
 			receipts[i].Err = judgeError(err)
 			continue
 		}
 		for p := range parts {
-			byReport[i] = append(byReport[i], orderOf(&reports[i], parts[p].key, parts[p].counters))
+			byReport[i] = append(byReport[i], orderOf(&reports[i], &parts[p]))
 		}
 		first = append(first, byReport[i]...)
 	}
@@ -198,8 +198,8 @@ func (l *Limiter) Settle(ctx context.Context, reports []sendgate.CapReport) []se
 	return receipts
 }
 
-func orderOf(r *sendgate.CapReport, key string, counters []counter) *order {
-	o := &order{key: key, what: opFailed, id: shortID(r.NotificationID), counters: counters}
+func orderOf(r *sendgate.CapReport, p *part) *order {
+	o := &order{key: p.key, what: opFailed, id: p.id, counters: p.counters}
 	if r.Fate == sendgate.Delivered {
 		o.what = opDelivered
 	}
@@ -225,7 +225,7 @@ func (l *Limiter) linked(r *sendgate.CapReport, orders []*order) (more []*order)
 		}
 		key := l.space.Caps(subject, id)
 		if !slices.ContainsFunc(orders, func(o *order) bool { return o.key == key }) {
-			more = append(more, orderOf(r, key, nil))
+			more = append(more, orderOf(r, &part{key: key, id: shortID(r.User, r.NotificationID)}))
 		}
 	}
 	return more

@@ -104,7 +104,7 @@ local function giveBack(seen, s, id, tag, at)
     end
     entry = entryOf(s.log, id)
   end
-  local note = noteOf(s, id, tag, 'u')
+  local note = entry and noteOf(s, id, tag, 'u')
   if note and timeAt(s.note, note) <= at then
     local time, channel = timeAt(s.note, note), sub(s.note, note + 12, note + 13)
     unnote(s, note)
