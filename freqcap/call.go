@@ -14,10 +14,14 @@ import (
 var (
 	//go:embed record.lua
 	recordLua string
+	//go:embed slots.lua
+	slotsLua string
 	//go:embed judge.lua
 	judgeLua string
 	//go:embed settle.lua
 	settleLua string
+	//go:embed write.lua
+	writeLua string
 )
 
 // script is a script, and the name by which Redis knows it.

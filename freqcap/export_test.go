@@ -14,7 +14,7 @@ import (
 )
 
 // Scripts are the scripts, and what they begin with.
-var Scripts = map[string]string{"record.lua": recordLua, "judge.lua": judgeLua, "settle.lua": settleLua}
+var Scripts = map[string]string{"record.lua": recordLua, "slots.lua": slotsLua, "judge.lua": judgeLua, "settle.lua": settleLua, "write.lua": writeLua}
 
 // The one line of the script that reads Redis' clock, and what tests put in its
 // place: it reads a list of the same two numbers, which carries the hash tag of
@@ -62,3 +62,14 @@ func (l *Limiter) SetNow(now func() time.Time) { l.now = now }
 
 // Decode reads a record.
 func Decode(record string, now time.Time) (Usage, error) { return decode(record, now) }
+
+// JudgeSource is the script that judges.
+func (l *Limiter) JudgeSource() string { return l.judge.source }
+
+// JudgeCommand is the command that judges one ask of a user.
+func (l *Limiter) JudgeCommand(user sendgate.UserID, id string, caps []sendgate.BoundCap) []any {
+	ask := sendgate.CapAsk{User: user, NotificationID: id, Channel: "push", Caps: caps}
+	c := l.candidates([]sendgate.CapAsk{ask}, false, make([]sendgate.CapAnswer, 1))[0]
+	u := unit{key: c.parts[0].key, items: []*item{{candidate: &c, part: &c.parts[0]}}}
+	return append([]any{"evalsha", l.judge.sha, 1, u.key}, u.arguments(0)...)
+}

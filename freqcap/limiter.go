@@ -41,7 +41,7 @@ type Limiter struct {
 func New(client redis.UniversalClient, space *keyspace.Space, g *guard.Guard) *Limiter {
 	return &Limiter{
 		client: client, space: space, guard: g, now: sendgate.SystemClock,
-		judge: newScript(recordLua + judgeLua), settle: newScript(recordLua + settleLua),
+		judge: newScript(recordLua + slotsLua + judgeLua + writeLua), settle: newScript(recordLua + slotsLua + settleLua + writeLua),
 	}
 }
 

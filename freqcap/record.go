@@ -130,12 +130,12 @@ func decode(record string, now time.Time) (Usage, error) {
 // section reads one section, and tells whether there is anything in it.
 func (r *reader) section(now int64, lapsed map[string]bool) (c Count, ok bool) {
 	name := r.take(int(r.number(2)))
-	span := r.number(6)
+	span := r.number(5)
 	c.Limit = int(r.number(2))
-	entries, notes, tally := int(r.number(2)), int(r.number(1)), int(r.number(2))
+	entries, notes := int(r.number(2)), int(r.number(1))
 	log := r.take(entries * entrySize)
 	r.take(notes * noteSize)
-	counted := &reader{left: r.take(tally)}
+	counted := &reader{left: r.take(r.tallySize(name))}
 	gone := int64(0)
 	for ; len(log) >= entrySize; log = log[entrySize:] {
 		e := &reader{left: log[:entrySize]}
@@ -164,6 +164,18 @@ func (r *reader) section(now int64, lapsed map[string]bool) (c Count, ok bool) {
 		}
 	}
 	return c, c.Used > 0 || len(c.Slots) > 0
+}
+
+// tallySize is how long the tally is that comes next, of a section of that name.
+func (r *reader) tallySize(name string) int {
+	const calendarSize, bucketsHead, bucketsN = 18, 13, 6
+	switch {
+	case strings.HasPrefix(name, string(kindCalendar)):
+		return calendarSize
+	case strings.HasPrefix(name, string(kindBuckets)) && len(r.left) > bucketsN:
+		return bucketsHead + 2*(int(r.left[bucketsN])+1)
+	}
+	return 0
 }
 
 func bucketsAt(r *reader, now int64) (sum int64) {

@@ -28,15 +28,12 @@ func readJudged(reply any, items []*item) error {
 	}
 	list = list[1:]
 	for _, it := range items {
-		size := 1 + capNumbers*len(it.counters)
-		if len(list) < size {
-			return fmt.Errorf("%w: it ends early", errReply)
-		}
 		it.judged.at = at
-		if !it.read(list[:size]) {
-			return fmt.Errorf("%w: %v for %d caps", errReply, list[:size], len(it.counters))
+		rest, ok := it.read(list)
+		if !ok {
+			return fmt.Errorf("%w: %v for %d caps", errReply, list, len(it.counters))
 		}
-		list = list[size:]
+		list = rest
 	}
 	if len(list) > 0 {
 		return fmt.Errorf("%w: %d numbers are left over", errReply, len(list))
@@ -44,36 +41,67 @@ func readJudged(reply any, items []*item) error {
 	return nil
 }
 
-// capNumbers is how many numbers judge.lua says of each cap.
-const capNumbers = 5
+// What judge.lua says of a cap.
+const (
+	capFull = iota + 1
+	capLapses
+)
 
-// read reads the numbers of one item: whether it was admitted, and capNumbers for
-// each of its counters. It tells whether they make sense.
-func (it *item) read(list []any) bool {
+// read reads the numbers of one item from the head of a list: whether it was
+// admitted, and what is said of each of its counters. It tells whether they make
+// sense.
+func (it *item) read(list []any) (rest []any, ok bool) {
+	if len(list) == 0 {
+		return nil, false
+	}
+	if it.judged.flag, ok = numberUpTo(list[0], passed); !ok {
+		return nil, false
+	}
+	list = list[1:]
 	full := false
 	it.judged.states = make([]sendgate.CapState, len(it.caps))
 	for i := range it.counters {
-		n := list[1+capNumbers*i:]
-		used, okUsed := numberUpTo(n[0], math.MaxInt32)
-		flag, okFlag := numberUpTo(n[1], 1)
-		resets, okResets := instantOf(n[2])
-		lapses, okLapses := instantOf(n[3])
-		returns, okReturns := instantOf(n[4])
-		if !okUsed || !okFlag || !okResets || !okLapses || !okReturns {
-			return false
+		s, flag, n := readState(list)
+		if n == 0 {
+			return nil, false
 		}
-		full = full || flag == 1
+		list = list[n:]
+		full = full || flag == capFull
 		if i < len(it.caps) {
 			c := &it.ask.Caps[it.caps[i]]
-			it.judged.states[i] = sendgate.CapState{
-				Cap: c.Cap, SubjectID: c.SubjectID, Values: c.Values,
-				Used: int(used), Full: flag == 1, ResetsAt: resets, LapsesAt: lapses, ReturnsAt: returns,
-			}
+			s.Cap, s.SubjectID, s.Values = c.Cap, c.SubjectID, c.Values
+			it.judged.states[i] = s
 		}
 	}
-	flag, ok := numberUpTo(list[0], passed)
-	it.judged.flag = flag
-	return ok && (flag == denied) == full
+	return list, (it.judged.flag == denied) == full
+}
+
+// readState reads what is said of one counter: n numbers, none if they make no
+// sense.
+func readState(list []any) (s sendgate.CapState, flag int64, n int) {
+	if len(list) < 3 {
+		return s, 0, 0
+	}
+	used, okUsed := numberUpTo(list[0], math.MaxInt32)
+	flag, okFlag := numberUpTo(list[1], capLapses)
+	resets, okResets := instantOf(list[2])
+	if !okUsed || !okFlag || !okResets {
+		return s, 0, 0
+	}
+	s = sendgate.CapState{Used: int(used), Full: flag == capFull, ResetsAt: resets}
+	if flag != capLapses {
+		return s, flag, 3
+	}
+	if len(list) < 5 {
+		return s, 0, 0
+	}
+	var okLapses, okReturns bool
+	s.LapsesAt, okLapses = instantOf(list[3])
+	s.ReturnsAt, okReturns = instantOf(list[4])
+	if !okLapses || !okReturns || s.LapsesAt.IsZero() {
+		return s, 0, 0
+	}
+	return s, flag, 5
 }
 
 // instantOf reads an instant in milliseconds; 0 is none.

@@ -34,7 +34,7 @@ func numbers(list ...int64) any {
 
 func TestReadReply(t *testing.T) {
 	asked := askedFor(1, 2)
-	if err := readJudged(numbers(77, 2, 3, 0, 1500, 2000, 2500, 0, 2, 1, 0, 0, 0, 0, 0, 0, 0, 0), asked); err != nil {
+	if err := readJudged(numbers(77, 2, 3, 2, 1500, 2000, 2500, 0, 2, 1, 0, 0, 0, 0), asked); err != nil {
 		t.Fatal(err)
 	}
 	want := []judged{
@@ -56,19 +56,21 @@ func TestOddRepliesAreErrors(t *testing.T) {
 		"a string":             "OK",
 		"a number":             int64(1),
 		"an empty list":        []any{},
-		"no instant":           []any{"x", int64(1), int64(1), int64(0), int64(5), int64(0), int64(0)},
+		"no instant":           []any{"x", int64(1), int64(1), int64(0), int64(5)},
 		"too short":            numbers(9, 1, 1, 0),
-		"too long":             numbers(9, 1, 1, 0, 5, 0, 0, 1),
-		"a string inside":      []any{int64(9), int64(1), "1", int64(0), int64(5), int64(0), int64(0)},
-		"nothing inside":       []any{int64(9), int64(1), nil, int64(0), int64(5), int64(0), int64(0)},
-		"a list inside":        []any{int64(9), int64(1), []any{int64(1)}, int64(0), int64(5), int64(0), int64(0)},
-		"a negative count":     numbers(9, 1, -1, 0, 5, 0, 0),
-		"an admission unknown": numbers(9, 4, 1, 0, 5, 0, 0),
-		"half full":            numbers(9, 0, 1, 2, 5, 0, 0),
-		"admitted while full":  numbers(9, 1, 1, 1, 5, 0, 0),
-		"denied with room":     numbers(9, 0, 1, 0, 5, 0, 0),
-		"an instant too late":  numbers(9, 1, 1, 0, latestMillis+1, 0, 0),
-		"an instant too early": numbers(9, 1, 1, 0, -1, 0, 0),
+		"too long":             numbers(9, 1, 1, 0, 5, 1),
+		"a string inside":      []any{int64(9), int64(1), "1", int64(0), int64(5)},
+		"nothing inside":       []any{int64(9), int64(1), nil, int64(0), int64(5)},
+		"a list inside":        []any{int64(9), int64(1), []any{int64(1)}, int64(0), int64(5)},
+		"a negative count":     numbers(9, 1, -1, 0, 5),
+		"an admission unknown": numbers(9, 4, 1, 0, 5),
+		"a flag unknown":       numbers(9, 1, 1, 3, 5),
+		"a lapse too short":    numbers(9, 1, 1, 2, 5, 6),
+		"a lapse of no time":   numbers(9, 1, 1, 2, 5, 0, 7),
+		"admitted while full":  numbers(9, 1, 1, 1, 5),
+		"denied with room":     numbers(9, 0, 1, 0, 5),
+		"an instant too late":  numbers(9, 1, 1, 0, latestMillis+1),
+		"an instant too early": numbers(9, 1, 1, 0, -1),
 	} {
 		if err := readJudged(reply, askedFor(1)); !errors.Is(err, errReply) {
 			t.Errorf("%s: %v", name, err)

@@ -1,5 +1,5 @@
 -- Takes reports of what became of notifications of one subject, in order, in one
--- atomic step. Begins with record.lua.
+-- atomic step. Follows record.lua and slots.lua, and write.lua ends it.
 --
 -- ARGV, for each report:
 --   what      'delivered', or 'failed': slots that it took are given back;
@@ -47,7 +47,7 @@ end
 -- Whether what happened at some time counts in a section.
 local function counts(s, at)
   if s.kind == 98 then
-    return floor(at / s.width) >= s.first
+    return floor(at / s.width) >= s.bucket
   elseif s.kind == 99 then
     return at >= s.since
   end
@@ -57,7 +57,7 @@ end
 local function deliver(seen, s, id, tag, at)
   local entry = entryOf(s.log, id)
   local mine = entry and (tag == '' or sub(s.log, entry + 12, entry + 13) == tag)
-  if mine and isDelivered(s.log, entry) then
+  if mine and byte(s.log, entry) >= 128 then
     seen.before = true
   elseif mine then
     s.log = sub(s.log, 1, entry - 1) .. six(timeAt(s.log, entry) + delivered) .. sub(s.log, entry + 6)
@@ -66,16 +66,16 @@ local function deliver(seen, s, id, tag, at)
   local note = noteOf(s, id, tag, 'u') or not mine and noteOf(s, id, tag, 'gl')
   if note and entry then -- another channel has the slot
     local time, channel = timeAt(s.note, note), sub(s.note, note + 12, note + 13)
-    unnote(s, note)
-    addNote(s, time, id, channel, 'U')
+    rare.unnote(s, note)
+    rare.addNote(s, time, id, channel, 'U')
     seen.settled = true
   elseif note and counts(s, at) then
     local channel = sub(s.note, note + 12, note + 13)
-    unnote(s, note)
+    rare.unnote(s, note)
     if used(s) >= s.limit and s.kind ~= 62 then
       seen.over = seen.over + 1
     end
-    charge(s, at + delivered, id, channel)
+    charge(s, at, six(at + delivered), id, channel)
     seen.settled = true
   elseif note then
     seen.late = true
@@ -90,11 +90,11 @@ local function giveBack(seen, s, id, tag, at)
   local entry = entryOf(s.log, id)
   local known = entry or noteOf(s, id, tag, 'uUgl')
   while entry and (tag == '' or sub(s.log, entry + 12, entry + 13) == tag) do
-    if isDelivered(s.log, entry) or timeAt(s.log, entry) > at then
+    if byte(s.log, entry) >= 128 or timeAt(s.log, entry) > at then
       seen.before = true
       return known
     end
-    if release(s, entry, id, sub(s.log, entry + 12, entry + 13), 'g') then
+    if rare.release(s, entry, id, sub(s.log, entry + 12, entry + 13), 'g') then
       seen.back = true
     else
       seen.settled = true
@@ -107,8 +107,8 @@ local function giveBack(seen, s, id, tag, at)
   local note = entry and noteOf(s, id, tag, 'u')
   if note and timeAt(s.note, note) <= at then
     local time, channel = timeAt(s.note, note), sub(s.note, note + 12, note + 13)
-    unnote(s, note)
-    addNote(s, time, id, channel, 'g')
+    rare.unnote(s, note)
+    rare.addNote(s, time, id, channel, 'g')
     seen.settled = true
   elseif noteOf(s, id, tag, 'uUgl') then
     seen.before = true
@@ -129,7 +129,7 @@ local function settle()
   if what == 'confirm' then
     seen.settled = unhold(id, tag, at, at, length > 0 and length)
   elseif what == 'drop' then
-    drop({id = id, tag = tag, since = at}, nil)
+    rare.drop({id = id, tag = tag, since = at}, nil)
     seen.back = unhold(id, tag, at, at)
   else
     local does = what == 'delivered' and deliver or giveBack
@@ -144,14 +144,14 @@ local function settle()
     for i = 1, n do
       local p = from + 4 * i - 4
       local s = section(ARGV[p], tonumber(ARGV[p + 1]), ARGV[p + 3])
-      s.limit = tonumber(ARGV[p + 2])
+      s.limit, s.head = tonumber(ARGV[p + 2]), nil
       if entryOf(s.log, id) then
         seen.before = true
       elseif counts(s, at) then
         if used(s) >= s.limit and s.kind ~= 62 then
           seen.over = seen.over + 1
         end
-        charge(s, at + delivered, id, tag)
+        charge(s, at, six(at + delivered), id, tag)
         seen.settled = true
       else
         seen.late = true
@@ -178,6 +178,3 @@ end
 while arg <= #ARGV do
   settle()
 end
-
-write()
-return result

@@ -1,8 +1,6 @@
 package freqcap
 
 import (
-	"strconv"
-
 	"github.com/sendgate/sendgate"
 )
 
@@ -22,6 +20,9 @@ type judged struct {
 	states []sendgate.CapState // of the part's caps
 	err    error
 }
+
+// onlyLooks is told the script in the place of a hold.
+const onlyLooks = -1
 
 // What the script says of an item: see judge.lua.
 const (
@@ -91,24 +92,27 @@ func (u *unit) arguments(take int) []any {
 	number := make(map[string]int) // of a counter, from 1
 	var counters, rest []any
 	for _, it := range u.items {
-		mode, hold := "reserve", it.ask.Hold.Milliseconds()
+		hold := it.ask.Hold.Milliseconds()
 		if it.look {
-			mode = "look"
+			hold = onlyLooks
 		} else if it.spansSubjects() {
 			hold = shortHold.Milliseconds()
 		}
-		rest = append(rest, it.id, it.channel, mode, hold, len(it.counters))
+		rest = append(rest, it.id, it.channel, hold, len(it.counters))
 		for i := range it.counters {
 			k := &it.counters[i]
 			if number[k.name] == 0 {
-				counters = append(counters, k.name, k.span, k.limit, k.tally)
+				counters = append(counters, k.name, k.span, k.limit)
+				if k.tally != "" {
+					counters = append(counters, k.tally)
+				}
 				number[k.name] = len(number) + 1
 			}
 			room := noLimit + 1
 			if i < len(it.caps) {
 				room = it.ask.Caps[it.caps[i]].Room
 			}
-			rest = append(rest, number[k.name], strconv.Itoa(room))
+			rest = append(rest, number[k.name], room)
 		}
 	}
 	return append(append([]any{max(take, 0), len(number)}, counters...), rest...)
