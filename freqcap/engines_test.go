@@ -56,6 +56,7 @@ var suite = []struct {
 	{"Subjects", testSubjects},
 	{"ADeviceOfSomebodyUnknown", testADeviceOfSomebodyUnknown},
 	{"SubjectsInAList", testSubjectsInAList},
+	{"Reports", testReports},
 	{"FlushedScriptsUnderLoad", testFlushedScriptsUnderLoad},
 }
 

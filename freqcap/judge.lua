@@ -13,8 +13,9 @@
 -- then, for each candidate:
 --   id        6 bytes
 --   channel   2 bytes
---   hold      in milliseconds, after which what was charged lapses; 0 is never,
---             and -1 says that the candidate only looks: nothing is charged
+--   hold      in milliseconds, after which what was charged lapses; 0 is never.
+--             -1 says that the candidate only looks: nothing is charged. Less than
+--             that is a short hold of so long, which waits to be confirmed
 --   n         the number of its caps
 --   n pairs   number of the cap's counter, from 1; and its room here
 --
@@ -72,7 +73,7 @@ local stamp = six(now)
 
 local function judge()
   local id, tag, length, n = ARGV[arg], ARGV[arg + 1], tonumber(ARGV[arg + 2]), tonumber(ARGV[arg + 3])
-  local from, reserve, admitted = arg + 4, length >= 0, 1
+  local from, reserve, admitted = arg + 4, length ~= -1, 1
   arg = from + 2 * n
   local states = {} -- of each cap: its section, its room, and where its entry of the id begins, if it has one
   for i = 1, 3 * n, 3 do
@@ -100,8 +101,10 @@ local function judge()
         admitted = 2
       end
     end
-    if admitted == 2 and length > 0 then
-      holds[#holds + 1] = {since = now, till = now + length, id = id, tag = tag}
+    if admitted == 2 and length < 0 then
+      holds[#holds + 1] = {since = now, till = now - length, id = id, tag = tag}
+    elseif admitted == 2 and (length > 0 or #holds > 0) then
+      rare.renew(id, tag, now, length)
     end
   end
   local r = #result + 1

@@ -183,6 +183,15 @@ local function make()
     end
   end
 
+  -- Forgets uses of slots that have left.
+  function rare.forgetUses(s)
+    for at = #s.note - 14, 1, -15 do
+      if find('uU', sub(s.note, at + 14, at + 14), 1, true) and not entryOf(s.log, sub(s.note, at + 6, at + 11)) then
+        s.note = sub(s.note, 1, at - 1) .. sub(s.note, at + 15)
+      end
+    end
+  end
+
   function rare.unnote(s, at)
     s.note = sub(s.note, 1, at - 1) .. sub(s.note, at + 15)
     s.dirty, changed = true, true
@@ -222,8 +231,14 @@ local function make()
       if sub(s.note, other + 14, other + 14) == 'U' then
         stamp = time + delivered
       end
-      s.log = sub(s.log, 1, at - 1) .. six(stamp) .. id .. sub(s.note, other + 12, other + 13) .. sub(s.log, at + 14)
+      local channel = sub(s.note, other + 12, other + 13)
+      s.log = sub(s.log, 1, at - 1) .. six(stamp) .. id .. channel .. sub(s.log, at + 14)
       rare.unnote(s, other)
+      for _, hold in ipairs(holds) do -- what holds the use holds the slot from now on
+        if hold.id == id and hold.tag == channel then
+          hold.since = math.min(hold.since, time)
+        end
+      end
     else
       s.log = sub(s.log, 1, at - 1) .. sub(s.log, at + 14)
       s.first = s.log ~= '' and timeAt(s.log, 1)
@@ -244,13 +259,30 @@ local function make()
       if at and sub(s.log, at + 12, at + 13) == hold.tag and timeAt(s.log, at) >= hold.since then
         rare.release(s, at, hold.id, hold.tag, letter)
       elseif note and timeAt(s.note, note) >= hold.since then
-        local time = timeAt(s.note, note)
         rare.unnote(s, note)
-        if letter then
-          rare.addNote(s, time, hold.id, hold.tag, letter)
+        if letter and at then
+          rare.addNote(s, timeAt(s.log, at), hold.id, hold.tag, letter)
         end
       end
     end
+  end
+
+  -- Has what was charged for an id on a channel, by some time and before, lapse a
+  -- length after that time, or never if that is 0.
+  function rare.renew(id, tag, by, length)
+    local kept, since, found = {}, by, false
+    for _, hold in ipairs(holds) do
+      if hold.id == id and hold.tag == tag and hold.since <= by then
+        since, found = math.min(since, hold.since), true
+      else
+        kept[#kept + 1] = hold
+      end
+    end
+    if length > 0 then
+      kept[#kept + 1] = {since = since, till = by + length, id = id, tag = tag}
+    end
+    holds, changed = kept, true
+    return found
   end
 
   function rare.encodeTally(s)

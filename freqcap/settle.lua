@@ -26,16 +26,12 @@
 local arg = 1
 
 -- Takes the holds of an id off that satisfy a channel and began between two
--- times, or has them end a length after that.
-local function unhold(id, tag, from, by, length)
+-- times.
+local function unhold(id, tag, from, by)
   local kept, found = {}, false
   for _, hold in ipairs(holds) do
     if hold.id == id and (tag == '' or hold.tag == tag) and hold.since >= from and hold.since <= by then
       found, changed = true, true
-      if length then
-        hold.till = hold.since + length
-        kept[#kept + 1] = hold
-      end
     else
       kept[#kept + 1] = hold
     end
@@ -65,9 +61,9 @@ local function deliver(seen, s, id, tag, at)
   end
   local note = noteOf(s, id, tag, 'u') or not mine and noteOf(s, id, tag, 'gl')
   if note and entry then -- another channel has the slot
-    local time, channel = timeAt(s.note, note), sub(s.note, note + 12, note + 13)
+    local channel = sub(s.note, note + 12, note + 13)
     rare.unnote(s, note)
-    rare.addNote(s, time, id, channel, 'U')
+    rare.addNote(s, timeAt(s.log, entry), id, channel, 'U')
     seen.settled = true
   elseif note and counts(s, at) then
     local channel = sub(s.note, note + 12, note + 13)
@@ -106,9 +102,9 @@ local function giveBack(seen, s, id, tag, at)
   end
   local note = entry and noteOf(s, id, tag, 'u')
   if note and timeAt(s.note, note) <= at then
-    local time, channel = timeAt(s.note, note), sub(s.note, note + 12, note + 13)
+    local channel = sub(s.note, note + 12, note + 13)
     rare.unnote(s, note)
-    rare.addNote(s, time, id, channel, 'g')
+    rare.addNote(s, timeAt(s.log, entry), id, channel, 'g')
     seen.settled = true
   elseif noteOf(s, id, tag, 'uUgl') then
     seen.before = true
@@ -127,7 +123,12 @@ local function settle()
     at = now
   end
   if what == 'confirm' then
-    seen.settled = unhold(id, tag, at, at, length > 0 and length)
+    for _, hold in ipairs(holds) do
+      seen.settled = seen.settled or hold.id == id and hold.tag == tag and hold.since == at
+    end
+    if seen.settled then
+      rare.renew(id, tag, at, length)
+    end
   elseif what == 'drop' then
     rare.drop({id = id, tag = tag, since = at}, nil)
     seen.back = unhold(id, tag, at, at)

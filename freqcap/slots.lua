@@ -11,10 +11,10 @@ function open(s)
   s.kind, s.log, s.note = kind, '', ''
   if s.from then
     local log, span = sub(held, s.body, s.notesAt - 1), s.span
-    local first = log ~= '' and timeAt(log, 1)
+    local first, left = log ~= '' and timeAt(log, 1), false
     if first and first <= now - span then
       log = sub(log, rare.expired(log, span) * 14 + 1)
-      first = log ~= '' and timeAt(log, 1)
+      first, left = log ~= '' and timeAt(log, 1), true
     end
     s.log, s.first = log, first
     if s.notesAt < s.tallyAt then
@@ -23,6 +23,9 @@ function open(s)
         at = at + 15
       end
       s.note = sub(held, at, s.tallyAt - 1)
+      if left then
+        rare.forgetUses(s)
+      end
     end
     if kind == 98 then
       rare.openBuckets(s, rare.number(held, s.tallyAt, 6), byte(held, s.tallyAt + 6))
@@ -63,11 +66,6 @@ local function charge(s, time, stamp, id, tag)
   local log = s.log
   if #log >= most * 14 then
     return
-  end
-  local stale = noteOf(s, id, '', 'uU') -- of a slot that was taken before, and has left
-  while stale do
-    rare.unnote(s, stale)
-    stale = noteOf(s, id, '', 'uU')
   end
   if log == '' or timeAt(log, #log - 13) <= time then
     s.log = log .. stamp .. id .. tag

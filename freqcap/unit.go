@@ -21,7 +21,7 @@ type judged struct {
 	err    error
 }
 
-// onlyLooks is told the script in the place of a hold.
+// onlyLooks is told the script in the place of a hold. A short hold is negative.
 const onlyLooks = -1
 
 // What the script says of an item: see judge.lua.
@@ -96,7 +96,7 @@ func (u *unit) arguments(take int) []any {
 		if it.look {
 			hold = onlyLooks
 		} else if it.spansSubjects() {
-			hold = shortHold.Milliseconds()
+			hold = -shortHold.Milliseconds()
 		}
 		rest = append(rest, it.id, it.channel, hold, len(it.counters))
 		for i := range it.counters {
