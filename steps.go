@@ -178,6 +178,8 @@ func (r *round) judge(ctx context.Context, cases []*checkCase) {
 		c := asked[i]
 		if c.err = a.Err; a.Err == nil {
 			c.learn(a)
+		} else if len(c.bound) == 0 { // there was nothing to judge
+			c.err, a.Admitted = nil, true
 		}
 		if r.taking && !c.ended {
 			r.count(c, a.Admitted)

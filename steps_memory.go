@@ -15,12 +15,12 @@ func (r *round) global(ctx context.Context, open []*checkCase) {
 		c.consent, c.exact, c.known = r.overlay.Consent(c.check.User)
 		switch {
 		case c.category.Essential && c.known && c.exact:
-			c.endEssential(c.consent.Hard)
+			r.endEssential(c, c.consent.Hard)
 		case c.category.Essential:
 			if f := r.lookHard(c); !f.Current || f.Hold {
 				verify = append(verify, c)
 			} else {
-				c.endEssential(false)
+				r.endEssential(c, false)
 			}
 		case c.known && c.exact && c.consent.Global:
 			c.find("a hold stands, known in process at revision %d", c.consent.Revision)
@@ -36,22 +36,24 @@ func (r *round) global(ctx context.Context, open []*checkCase) {
 	r.read(ctx, verify)
 	for _, c := range verify {
 		if c.record != nil {
-			c.endEssential(c.record.Hard())
+			r.endEssential(c, c.record.Hard())
 		} else if _, hard := c.saysNo(); !hard {
 			c.decision.Degraded = true
-			c.endEssential(false)
+			r.endEssential(c, false)
 		}
 	}
 }
 
-func (c *checkCase) endEssential(hard bool) {
+func (r *round) endEssential(c *checkCase, hard bool) {
 	if hard {
 		c.find("a hard hold stands: nothing may be sent")
 		c.end(Suppress, ReasonGlobalUnsubscribe)
 		return
 	}
 	c.find("no hard hold is known, and the category is essential")
-	c.end(Allow, ReasonEssential)
+	if c.reason = ReasonEssential; !r.taking { // otherwise it has to be counted yet
+		c.end(Allow, ReasonEssential)
+	}
 }
 
 // lookHard asks the filter about the hard holds of a user whom the overlay does
