@@ -170,6 +170,7 @@ func BenchmarkBatch(bm *testing.B) {
 		return asks
 	}
 	var took [2]time.Duration
+	var micros [2]float64
 	round := 0
 	for bm.Loop() {
 		user := sendgate.UserID(fmt.Sprint("user-", round%500))
@@ -178,18 +179,59 @@ func BenchmarkBatch(bm *testing.B) {
 			if round%2 == 1 {
 				looking(asks)
 			}
-			began := time.Now()
+			before, began := redisMicros(bm, b.client), time.Now()
 			for _, a := range b.Judge(ctx, asks, 0) {
 				if a.Err != nil {
 					bm.Fatal(a.Err)
 				}
 			}
 			took[i] += time.Since(began)
+			micros[i] += redisMicros(bm, b.client) - before
 		}
 		round++
 	}
 	bm.ReportMetric(0, "ns/op")
-	bm.ReportMetric(float64(took[0].Microseconds())/float64(round), "one-µs")
-	bm.ReportMetric(float64(took[1].Microseconds())/float64(round), "50x3-µs")
+	for i, name := range []string{"one", "50x3"} {
+		bm.ReportMetric(float64(took[i].Microseconds())/float64(round), name+"-µs")
+		bm.ReportMetric(micros[i]/float64(round), name+"-redis-µs")
+	}
 	bm.ReportMetric(float64(took[1])/float64(took[0]), "ratio")
+}
+
+// BenchmarkSizes measures what users cost who are under many caps: five caps of
+// five entries, and 30 campaigns by day and by week.
+func BenchmarkSizes(bm *testing.B) {
+	space, err := keyspace.New("sendgate", keyspace.DefaultPartitions)
+	if err != nil {
+		bm.Fatal(err)
+	}
+	const users = 1000
+	five := make([][]sendgate.BoundCap, 5)
+	for i := range five {
+		five[i] = capsOf(5)
+	}
+	campaigns := make([][]sendgate.BoundCap, 30*3)
+	for i := range campaigns {
+		campaign := fmt.Sprint("campaign-", i%30)
+		campaigns[i] = []sendgate.BoundCap{capOf(24*time.Hour, 3, "campaign_id", campaign), capOf(7*24*time.Hour, 10, "campaign_id", campaign)}
+	}
+	for name, charges := range map[string][][]sendgate.BoundCap{"caps=5x5": five, "campaigns=30x2x3": campaigns} {
+		bm.Run(name, func(bm *testing.B) {
+			m := &measured{client: redistest.Start(bm).Client()}
+			m.form = packed(m.client, space)
+			before := usedMemory(bm, m.client)
+			for n, caps := range charges {
+				pipelined(bm, m.client, users, func(i int) []any { return m.command(measuredUser(i), measuredID(n, i), caps) })
+			}
+			perUser := (usedMemory(bm, m.client) - before) / users
+			micros, scripts := redisMicros(bm, m.client), 0
+			for bm.Loop() { // by the same id: nothing is written
+				pipelined(bm, m.client, users, func(i int) []any { return m.command(measuredUser(i), measuredID(0, i), charges[0]) })
+				scripts += users
+			}
+			bm.ReportMetric(0, "ns/op")
+			bm.ReportMetric(perUser, "B/user")
+			bm.ReportMetric((redisMicros(bm, m.client)-micros)/float64(scripts), "redis-µs/script")
+		})
+	}
 }
