@@ -160,6 +160,8 @@ type CapState struct {
 	Used      int       // slots taken within the window, this check's own included if it was charged
 	ResetsAt  time.Time // when the next slot comes free; zero when none ever will or none is taken
 	Full      bool      // this cap had no room for the check
+	Zone      string    // by whose clock a calendar is read
+	At        time.Time // when it was judged, where that is another clock's time than the check's: of another subject than the user; zero otherwise
 
 	// Where a cap lets the check through only because it holds its
 	// notification already, and has less room than is taken by now: when that

@@ -128,8 +128,11 @@ func (c *checkCase) hours() (h quiet.Hours) {
 
 // learn keeps what a look at the caps has shown.
 func (c *checkCase) learn(a CapAnswer) {
-	c.capStates, c.passed, c.decision.CapsAt = a.Caps, a.Passed, a.At
-	for _, s := range a.Caps {
+	c.capStates, c.passed, c.decision.CapsAt, c.decision.Hold = a.Caps, a.Passed, a.At, c.category.Hold
+	for i, s := range a.Caps {
+		if s.Cap.Kind == CapCalendar {
+			a.Caps[i].Zone = c.zone.Name()
+		}
 		switch {
 		case !s.Full:
 		case s.ResetsAt.IsZero():

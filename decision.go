@@ -78,8 +78,9 @@ type Decision struct {
 	DeliverAt      time.Time // with defer: first instant that quiet hours and caps would let it through; zero if none
 	RetryAt        time.Time // the same with suppress
 	Caps           []CapState
-	CapsAt         time.Time // when the caps were judged, by their own clock; zero if they were not
-	Uncapped       []Cap     // that an allow should have been judged by, and was not
+	CapsAt         time.Time     // when the caps were judged, by their own clock; zero if they were not
+	Hold           time.Duration // after which the slots lapse unless delivery is reported; 0: never
+	Uncapped       []Cap         // that an allow should have been judged by, and was not
 }
 
 // Finding is what one step found, for a person to read.

@@ -163,7 +163,7 @@ func judgeError(err error) error { return fmt.Errorf("judge caps: %w", err) }
 // answerOf puts together what was said of a candidate's parts.
 func answerOf(c *candidate, parts []*item) sendgate.CapAnswer {
 	a := sendgate.CapAnswer{Admitted: true, Caps: make([]sendgate.CapState, len(c.ask.Caps))}
-	for _, it := range parts {
+	for p, it := range parts {
 		if it.judged.err != nil {
 			return sendgate.CapAnswer{Err: it.judged.err}
 		}
@@ -171,6 +171,9 @@ func answerOf(c *candidate, parts []*item) sendgate.CapAnswer {
 		a.Passed = a.Passed || it.judged.flag == passed
 		for i, place := range it.caps {
 			a.Caps[place] = it.judged.states[i]
+			if p > 0 {
+				a.Caps[place].At = time.UnixMilli(it.judged.at).UTC()
+			}
 		}
 	}
 	a.Passed = a.Passed && a.Admitted
