@@ -22,6 +22,9 @@ type Count struct {
 	Limit  int         // that it was last judged by
 	Used   int         // slots that are taken
 	Slots  []time.Time // when they were, as far as that is known; the oldest first
+	// ResetsAt is when the next slot comes free by the passing of time; zero if
+	// none is taken.
+	ResetsAt time.Time
 	// Of a link to another subject: which. The rest is empty then.
 	Subject   sendgate.Field
 	SubjectID string
@@ -154,13 +157,16 @@ func (r *reader) section(now int64, lapsed map[string]bool) (c Count, ok bool) {
 	}
 	switch name[0] {
 	case kindRolling:
-		c.Used = len(c.Slots)
+		if c.Used = len(c.Slots); c.Used > 0 {
+			c.ResetsAt = c.Slots[0].Add(time.Duration(span) * time.Millisecond)
+		}
 	case kindBuckets:
-		c.Used = int(bucketsAt(counted, now) - gone)
+		sum, leaves := bucketsAt(counted, now)
+		c.resets(int(sum-gone), leaves)
 	case kindCalendar:
 		counted.take(10)
 		if ends := counted.number(6); ends > now {
-			c.Used = int(counted.number(2) - gone)
+			c.resets(int(counted.number(2)-gone), ends)
 		}
 	}
 	return c, c.Used > 0 || len(c.Slots) > 0
@@ -178,17 +184,30 @@ func (r *reader) tallySize(name string) int {
 	return 0
 }
 
-func bucketsAt(r *reader, now int64) (sum int64) {
+// resets says how many slots are taken, and when the first of them leaves, in
+// milliseconds.
+func (c *Count) resets(used int, leaves int64) {
+	if c.Used = used; used > 0 {
+		c.ResetsAt = time.UnixMilli(leaves).UTC()
+	}
+}
+
+// bucketsAt is what buckets count, and when the oldest that counts leaves.
+func bucketsAt(r *reader, now int64) (sum, leaves int64) {
 	width, n, first := r.number(6), r.number(1), r.number(6)
 	if width == 0 {
-		return 0
+		return 0, 0
 	}
 	for i := range n + 1 {
-		if count := r.number(2); first+i >= now/width-n {
-			sum += count
+		count := r.number(2)
+		if count == 0 || first+i < now/width-n {
+			continue
+		}
+		if sum += count; leaves == 0 {
+			leaves = (first + i + n + 1) * width
 		}
 	}
-	return sum
+	return sum, leaves
 }
 
 // named reads a section's name.
