@@ -240,6 +240,12 @@ func (m *Metrics) LabelledGauge(name, help, label, of string, value func() float
 	promauto.With(m.registry).NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help, ConstLabels: prometheus.Labels{label: of}}, value)
 }
 
+// Counter adds a metric that only grows, whose value is asked for whenever it is
+// read.
+func (m *Metrics) Counter(name, help string, value func() float64) {
+	promauto.With(m.registry).NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, value)
+}
+
 // Gauge adds a metric whose value is asked for whenever it is read.
 func (m *Metrics) Gauge(name, help string, value func() float64) {
 	promauto.With(m.registry).NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value)

@@ -15,6 +15,7 @@ import (
 	"github.com/sendgate/sendgate"
 	"github.com/sendgate/sendgate/api"
 	"github.com/sendgate/sendgate/bloom"
+	"github.com/sendgate/sendgate/decisionlog"
 	"github.com/sendgate/sendgate/feed"
 	"github.com/sendgate/sendgate/freqcap"
 	"github.com/sendgate/sendgate/guard"
@@ -37,8 +38,8 @@ const (
 // check waits for it.
 const fillLimit = 250 * time.Millisecond
 
-// Options are what a gate is made of. All but CapsRedis, Filter, Reload and Now
-// are required.
+// Options are what a gate is made of. All but CapsRedis, Decisions, Filter, Reload
+// and Now are required.
 type Options struct {
 	Catalog *sendgate.Catalog
 	// Reload reads the catalog again; nil means that it cannot be.
@@ -48,6 +49,7 @@ type Options struct {
 	// CapsEmbedded says that caps are in a Redis inside this process, which
 	// evicts nothing and cannot be asked.
 	CapsEmbedded bool
+	Decisions    *decisionlog.Log // nil: none is kept
 	Store        prefs.Store
 	Filter       *Filter // nil: there is none
 	Namespace    string
@@ -123,7 +125,7 @@ func Start(ctx context.Context, o Options) (*Node, error) {
 	}
 	n.gate = sendgate.NewGate(sendgate.Options{
 		Catalog: o.Catalog, Overlay: n.overlay, Filter: filter, Records: n.reader, Caps: freqcap.New(capsRedis, space, capsGuard),
-		Observer: n.metrics, CapsBesideRecords: o.CapsRedis == nil, Now: o.Now,
+		Observer: n.observer(), CapsBesideRecords: o.CapsRedis == nil, Now: o.Now,
 	})
 	n.carrier = prefs.NewCarrier(o.Store, feed.NewPublisher(o.Redis, space, o.Now))
 	n.server = api.New(api.Options{
@@ -202,9 +204,10 @@ func (n *Node) Close() {
 	n.carrier.Close()
 }
 
-// Reload reads the catalog again. One with a fault is refused, and the catalog
+// Reload opens the decision log anew and reads the catalog again. One with a fault is refused, and the catalog
 // in force stays.
 func (n *Node) Reload() {
+	n.reopenDecisions()
 	if n.o.Reload == nil {
 		n.o.Log.Info("there is no catalog file to read again")
 		return
