@@ -13,6 +13,9 @@ type commands struct {
 	Serve   serveCmd       `cmd:"" help:"Run a gate against a real Redis and store."`
 	Check   checkCmd       `cmd:"" help:"Ask a running gate whether a notification may go out. An allow takes its slots."`
 	Explain explainCmd     `cmd:"" help:"Ask a running gate what each step of a check finds. Takes no slots."`
+	Caps    capsCmd        `cmd:"" help:"Show what a user, or another subject of caps, has been charged."`
+	Replay  replayCmd      `cmd:"" help:"Count again what decision logs say was charged, and hold every verdict against it."`
+	Rebuild rebuildCapsCmd `cmd:"" name:"rebuild-caps" help:"Count again in the caps' Redis what decision logs say still counts, after it was lost."`
 	Version cli.VersionCmd `cmd:"" help:"Print the version."`
 }
 

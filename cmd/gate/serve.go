@@ -9,17 +9,20 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/sendgate/sendgate"
 	"github.com/sendgate/sendgate/backend"
 	"github.com/sendgate/sendgate/catalogfile"
 	"github.com/sendgate/sendgate/config"
+	"github.com/sendgate/sendgate/decisionlog"
 	"github.com/sendgate/sendgate/internal/cli"
 	"github.com/sendgate/sendgate/node"
 )
 
 type serveCmd struct {
-	Config string `required:"" type:"existingfile" help:"The configuration file."`
+	Config      string `required:"" type:"existingfile" help:"The configuration file."`
+	DecisionLog string `type:"path" placeholder:"FILE" help:"Write down what caps allow and deny, and what becomes of it, at the end of this file. SIGHUP opens it anew."`
 }
 
 func (c serveCmd) Run(ctx context.Context, s cli.Streams) (err error) {
@@ -47,17 +50,27 @@ func (c serveCmd) Run(ctx context.Context, s cli.Streams) (err error) {
 			MaxAge: conf.Filter.MaxAge, VerifySample: conf.Filter.VerifySample, MaxFalsePositive: conf.Filter.MaxFalsePositive,
 		}
 	}
+	log := cli.NewLog(s.Err, level)
+	var decisions *decisionlog.Log
+	if c.DecisionLog != "" {
+		decisions, err = decisionlog.Open(decisionlog.Options{Path: c.DecisionLog, Log: log, Now: time.Now})
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, decisions.Close()) }()
+	}
 	return serve(ctx, conf.Listen, node.Options{
-		Filter: filter, Catalog: catalog, Reload: func() (*sendgate.Catalog, error) { return catalogfile.Load(conf.Catalog) },
+		Decisions: decisions, Filter: filter, Catalog: catalog, Reload: func() (*sendgate.Catalog, error) { return catalogfile.Load(conf.Catalog) },
 		Redis: b.Redis, CapsRedis: b.CapsRedis, Store: b.Store, Namespace: conf.Namespace, Partitions: conf.Partitions,
-		Linger: conf.ShutdownDelay, RedisLimit: conf.Timeouts.Redis, StoreLimit: conf.Timeouts.Store, Log: cli.NewLog(s.Err, level),
+		Linger: conf.ShutdownDelay, RedisLimit: conf.Timeouts.Redis, StoreLimit: conf.Timeouts.Store, Log: log,
 	}, func(addr string) error {
 		_, err := fmt.Fprintf(s.Out, "gate: listening on http://%s\n", addr)
 		return err
 	})
 }
 
-// serve runs a gate until the context ends. SIGHUP reads the catalog again.
+// serve runs a gate until the context ends. SIGHUP reads the catalog again, and opens
+// the decision log anew.
 // started is called once the gate accepts connections.
 func serve(ctx context.Context, addr string, o node.Options, started func(addr string) error) error {
 	warnUnlessLoopback(o.Log, addr)
