@@ -24,7 +24,8 @@ type Options struct {
 	Log   *slog.Logger
 	Now   func() time.Time
 
-	open func() (f file, torn bool, err error) // of tests
+	open  func() (f file, torn bool, err error) // of tests
+	flush time.Duration
 }
 
 // file is what a Log is written to.
@@ -62,7 +63,10 @@ func Open(o Options) (*Log, error) {
 		queue: make(chan *Entry, o.Queue), reopen: make(chan struct{}, 1),
 		stop: make(chan struct{}), ended: make(chan struct{}), now: o.Now,
 	}
-	w := &writer{Log: l, open: o.open, log: o.Log}
+	if o.flush == 0 {
+		o.flush = flushEvery
+	}
+	w := &writer{Log: l, open: o.open, every: o.flush, log: o.Log}
 	if err := w.start(); err != nil {
 		return nil, err
 	}

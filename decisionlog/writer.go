@@ -18,8 +18,9 @@ const (
 // writer is the goroutine that writes a Log.
 type writer struct {
 	*Log
-	open func() (f file, torn bool, err error)
-	log  *slog.Logger
+	open  func() (f file, torn bool, err error)
+	every time.Duration
+	log   *slog.Logger
 
 	file    file
 	buffer  bytes.Buffer
@@ -44,7 +45,7 @@ func (w *writer) start() (err error) {
 
 // run writes until the log is closed.
 func (w *writer) run() error {
-	tick := time.NewTicker(flushEvery)
+	tick := time.NewTicker(w.every)
 	defer tick.Stop()
 	for {
 		select {

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -37,7 +38,9 @@ func (c *counter) settleMoment() {
 		return
 	}
 	c.pass(m.at)
-	slices.SortStableFunc(m.takes, func(a, b event) int { return a.cap.Room() - b.cap.Room() })
+	slices.SortStableFunc(m.takes, func(a, b event) int {
+		return cmp.Or(cmp.Compare(a.cap.Room(), b.cap.Room()), cmp.Compare(m.leaves(b), m.leaves(a)))
+	})
 	for {
 		m.takes = slices.DeleteFunc(m.takes, func(e event) bool { return c.fits(e) && c.take(e) })
 		m.denials = slices.DeleteFunc(m.denials, func(e event) bool { return !c.fits(e) })
@@ -56,6 +59,16 @@ func (c *counter) settleMoment() {
 			return
 		}
 	}
+}
+
+// leaves is 1 for a notification that is given back within the moment.
+func (m *moment) leaves(e event) int {
+	for i := range m.reports {
+		if r := &m.reports[i]; !r.delivered && r.id == idOf(e.entry) {
+			return 1
+		}
+	}
+	return 0
 }
 
 // denied judges denials for which there was room at every time of the moment.

@@ -12,7 +12,8 @@ type report struct {
 	id        id
 	channel   string // empty: every channel
 	delivered bool
-	happened  int64
+	happened  int64 // as it was reported, and otherwise when the report came
+	dated     bool  // it was reported
 	named     *decisionlog.Cap // the counter's, if the report names it
 }
 
@@ -21,10 +22,14 @@ func reportOf(e *decisionlog.Entry) report {
 		id: idOf(e), channel: e.Channel, delivered: e.Outcome == sendgate.Delivered.String(), happened: e.At,
 	}
 	if e.Happened > 0 {
-		r.happened = min(e.Happened, e.At)
+		r.happened, r.dated = min(e.Happened, e.At), true
 	}
 	return r
 }
+
+// covers tells whether a use began before what a failure is told of. One that
+// bears no date is of all that has begun, whose clock may be another.
+func (r *report) covers(u *use) bool { return !r.dated || u.at <= r.happened }
 
 func (r *report) concerns(u *use) bool { return r.channel == "" || r.channel == u.channel }
 
@@ -87,13 +92,13 @@ func (c *counter) giveBack(r *report) {
 		return
 	}
 	s.shares = slices.DeleteFunc(s.shares, func(u use) bool {
-		back := r.concerns(&u) && !u.delivered && u.at <= r.happened
+		back := r.concerns(&u) && !u.delivered && r.covers(&u)
 		if back {
 			c.note(r.id, u)
 		}
 		return back
 	})
-	if r.concerns(&s.use) && !s.delivered && s.at <= r.happened {
+	if r.concerns(&s.use) && !s.delivered && r.covers(&s.use) {
 		if c.release(s) {
 			c.row.Returned++
 		}
