@@ -12,8 +12,8 @@ type report struct {
 	id        id
 	channel   string // empty: every channel
 	delivered bool
-	happened  int64 // as it was reported, and otherwise when the report came
-	dated     bool  // it was reported
+	happened  int64            // as it was reported, and otherwise when the report came
+	dated     bool             // it was reported
 	named     *decisionlog.Cap // the counter's, if the report names it
 }
 
