@@ -149,7 +149,8 @@ func (r *Replay) happen(e event) error {
 		if own.named = named[c]; own.named != nil {
 			c.latest = *own.named
 		}
-		c.at(e.at).reports = append(c.moment.reports, own)
+		m := c.at(e.at)
+		m.reports = append(m.reports, own)
 	}
 	return nil
 }
@@ -220,7 +221,7 @@ func (q events) Less(i, j int) bool {
 func (q events) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
 
 // Push adds an event.
-func (q *events) Push(x any) { *q = append(*q, x.(event)) } //nolint:errcheck // nothing else is pushed
+func (q *events) Push(x any) { *q = append(*q, x.(event)) }
 
 // Pop takes the last one.
 func (q *events) Pop() any {
