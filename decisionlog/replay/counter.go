@@ -69,7 +69,7 @@ func (r *Replay) counterOf(user sendgate.UserID, of *decisionlog.Cap) (*counter,
 		}
 		c = &counter{
 			replay: r, row: row, kind: own.Kind, latest: *of, window: own.Window.Milliseconds(),
-			known: map[id]*slot{}, notes: map[id][]use{}, users: map[sendgate.UserID]bool{},
+			known: map[id]*slot{}, users: map[sendgate.UserID]bool{},
 		}
 		if own.Kind == sendgate.CapBuckets {
 			c.width = c.window / int64(own.Buckets)
@@ -239,6 +239,9 @@ func (c *counter) release(s *slot) (free bool) {
 
 // note remembers a use that has ended.
 func (c *counter) note(of id, u use) {
+	if c.notes == nil {
+		c.notes = map[id][]use{}
+	}
 	c.notes[of] = append(c.notes[of], u)
 }
 
