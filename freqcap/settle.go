@@ -234,14 +234,16 @@ func (l *Limiter) linked(r *sendgate.CapReport, orders []*order) (more []*order)
 // receiptOf puts together what came of a report in every record: the strongest
 // status, and an error if there was any.
 func receiptOf(orders []*order) (r sendgate.CapReceipt) {
-	for _, o := range orders {
+	for i, o := range orders {
 		if o.done.err != nil {
 			return sendgate.CapReceipt{Err: o.done.err}
 		}
 		if status := sendgate.Status(o.done.status); strength(status) > strength(r.Status) {
 			r.Status = status
 		}
-		r.At, r.Over = time.UnixMilli(o.done.at).UTC(), r.Over+o.done.over
+		if r.Over += o.done.over; i == 0 { // the user's own
+			r.At = time.UnixMilli(o.done.at).UTC()
+		}
 	}
 	return r
 }
