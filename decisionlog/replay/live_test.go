@@ -111,7 +111,7 @@ func chargeAll(f *fleet) {
 	}
 	late := sendgate.Outcome{Check: sendgate.Check{
 		NotificationID: "unasked", User: "u0", Topic: "promotions", Channel: "push", CampaignID: "c9", SenderID: "s9", HouseholdID: "h9",
-	}, Fate: sendgate.Delivered}
+	}, Fate: sendgate.Delivered, At: time.Now().Add(-time.Second)}
 	if s := f.gates[0].Settle(context.Background(), []sendgate.Outcome{late})[0]; s.Err != nil || s.Status != sendgate.StatusSettled {
 		f.t.Errorf("%+v", s)
 	}
