@@ -8,6 +8,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/sendgate/sendgate"
+	"github.com/sendgate/sendgate/limits"
 )
 
 // ErrConflict is the answer to a conditional write whose condition did not
@@ -91,6 +92,7 @@ type Store interface {
 	AuditLog
 	PendingIndex
 	Scanner
+	limits.Documents
 	// Layout returns the layout that the store was created with; a store that
 	// has none yet takes the one given, which must be complete.
 	Layout(ctx context.Context, initial Layout) (Layout, error)

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/sendgate/sendgate"
+	"github.com/sendgate/sendgate/limits"
 	"github.com/sendgate/sendgate/prefs"
 )
 
@@ -35,6 +36,15 @@ func (s *mapStore) Layout(_ context.Context, initial prefs.Layout) (prefs.Layout
 }
 
 func (s *mapStore) Close() error { return nil }
+
+// ReadDocument: no history has limits of single values.
+func (s *mapStore) ReadDocument(context.Context, string) (limits.Document, error) {
+	return limits.Document{}, nil
+}
+
+func (s *mapStore) WriteDocument(context.Context, string, []byte, int64) error {
+	return limits.ErrConflict
+}
 
 func (s *mapStore) Get(_ context.Context, user sendgate.UserID) (*prefs.Record, error) {
 	s.mu.Lock()

@@ -7,7 +7,8 @@
 // Four buckets; integers are big-endian, and "ordered" is an int64 with its
 // sign bit turned over, so that bytes compare as the numbers do.
 //
-//	meta     "format" → "sendgate-prefs 1"; "layout" → the layout as JSON
+//	meta     "format" → "sendgate-prefs 1"; "layout" → the layout as JSON;
+//	         "document ", its name → revision (ordered), body
 //	records  slot (2 bytes: the upper bits of the user's hash), user
 //	         → revision (ordered), pending (1 byte: 0 or 1), since (ordered
 //	         Unix milliseconds), the record as prefs.EncodeRecord writes it

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/sendgate/sendgate"
+	"github.com/sendgate/sendgate/limits"
 	"github.com/sendgate/sendgate/prefs"
 	"github.com/sendgate/sendgate/prefs/storetest"
 )
@@ -62,6 +63,9 @@ func TestReopen(t *testing.T) {
 	if _, err := s.Layout(ctx, prefs.Layout{Partitions: 8}); err != nil {
 		t.Fatal(err)
 	}
+	if err := s.WriteDocument(ctx, "d", []byte("body"), 0); err != nil {
+		t.Fatal(err)
+	}
 	for i := range 50 {
 		r := record(sendgate.UserID(fmt.Sprint("user-", i)), 1)
 		if err := errors.Join(s.Put(ctx, r, 0), s.AppendChange(ctx, r.User, r.Pending[0])); err != nil {
@@ -75,6 +79,9 @@ func TestReopen(t *testing.T) {
 	s = openAt(t, path)
 	if layout, err := s.Layout(ctx, prefs.Layout{Partitions: 16}); err != nil || layout.Partitions != 8 {
 		t.Errorf("after reopening: Layout = %v, %v", layout, err)
+	}
+	if d, err := s.ReadDocument(ctx, "d"); err != nil || d.Revision != 1 || string(d.Body) != "body" {
+		t.Errorf("after reopening: ReadDocument = %v, %v", d, err)
 	}
 	for i := range 50 {
 		user := sendgate.UserID(fmt.Sprint("user-", i))
@@ -118,12 +125,14 @@ func TestClosed(t *testing.T) {
 	_, getErr := s.Get(ctx, "u")
 	_, changesErr := s.Changes(ctx, "u", 0, 1)
 	_, layoutErr := s.Layout(ctx, prefs.Layout{Partitions: 8})
+	_, documentErr := s.ReadDocument(ctx, "d")
 	for call, err := range map[string]error{
-		"Get": getErr, "Changes": changesErr, "Layout": layoutErr,
-		"Put":          s.Put(ctx, record("u", 2), 1),
-		"AppendChange": s.AppendChange(ctx, "u", prefs.Change{Revision: 1}),
-		"Pending":      s.Pending(ctx, 0, func(prefs.PendingEntry) error { return nil }),
-		"Scan":         s.Scan(ctx, 0, 1, func(*prefs.Record) error { return nil }),
+		"Get": getErr, "Changes": changesErr, "Layout": layoutErr, "ReadDocument": documentErr,
+		"WriteDocument": s.WriteDocument(ctx, "d", nil, 0),
+		"Put":           s.Put(ctx, record("u", 2), 1),
+		"AppendChange":  s.AppendChange(ctx, "u", prefs.Change{Revision: 1}),
+		"Pending":       s.Pending(ctx, 0, func(prefs.PendingEntry) error { return nil }),
+		"Scan":          s.Scan(ctx, 0, 1, func(*prefs.Record) error { return nil }),
 	} {
 		if !errors.Is(err, ErrClosed) {
 			t.Errorf("%s after Close: %v, want ErrClosed", call, err)
@@ -155,6 +164,11 @@ func TestIllegalArguments(t *testing.T) {
 	}
 	if r, err := s.Get(ctx, "u"); err != nil || r.Revision != 0 {
 		t.Errorf("after a record that is too large: %v, %v", r, err)
+	}
+	for name, bytes := range map[string]int{"": 1, "d": limits.MaxDocumentBytes + 1} {
+		if s.WriteDocument(ctx, name, make([]byte, bytes), 0) == nil {
+			t.Errorf("a document %q of %d bytes was stored", name, bytes)
+		}
 	}
 	if _, err := s.Layout(ctx, prefs.Layout{}); err == nil {
 		t.Error("a layout without partitions was stored")

@@ -14,7 +14,8 @@
 //	PREFIX-changes  key: user (S), revision (N)
 //	                body (B: the change as prefs.EncodeChange writes it)
 //	PREFIX-meta     key: name (S); its item "layout" has body (B: the layout
-//	                as JSON)
+//	                as JSON), and each item "document NAME" has revision (N)
+//	                and body (B)
 //
 // A user's record is one item, and so is the list of what is pending on it: one
 // conditional write is both an edit and its outbox. The index is sparse, since

@@ -12,6 +12,7 @@ import (
 
 	"github.com/sendgate/sendgate"
 	"github.com/sendgate/sendgate/internal/dynamotest"
+	"github.com/sendgate/sendgate/limits"
 	"github.com/sendgate/sendgate/prefs"
 )
 
@@ -26,8 +27,10 @@ func everyCall(s *Store, user sendgate.UserID) map[string]func(context.Context) 
 		"Pending": func(ctx context.Context) error {
 			return s.Pending(ctx, 0, func(prefs.PendingEntry) error { return nil })
 		},
-		"Scan":   func(ctx context.Context) error { return s.Scan(ctx, 0, 1, func(*prefs.Record) error { return nil }) },
-		"Layout": func(ctx context.Context) error { _, err := s.Layout(ctx, prefs.Layout{Partitions: 8}); return err },
+		"Scan":          func(ctx context.Context) error { return s.Scan(ctx, 0, 1, func(*prefs.Record) error { return nil }) },
+		"ReadDocument":  func(ctx context.Context) error { _, err := s.ReadDocument(ctx, "d"); return err },
+		"WriteDocument": func(ctx context.Context) error { return s.WriteDocument(ctx, "d", []byte("body"), 1) },
+		"Layout":        func(ctx context.Context) error { _, err := s.Layout(ctx, prefs.Layout{Partitions: 8}); return err },
 	}
 }
 
@@ -69,7 +72,7 @@ func TestFaults(t *testing.T) {
 			w.set(c.fault)
 			for call, do := range everyCall(s, user) {
 				err := do(t.Context())
-				if err == nil || errors.Is(err, prefs.ErrConflict) {
+				if err == nil || errors.Is(err, prefs.ErrConflict) || errors.Is(err, limits.ErrConflict) {
 					t.Errorf("%s: %v", call, err)
 					continue
 				}
@@ -80,8 +83,8 @@ func TestFaults(t *testing.T) {
 					t.Errorf("%s names a user: %s", call, said)
 				}
 			}
-			if calls := w.sent(); len(calls) != 8 {
-				t.Errorf("eight calls were sent as %v", calls)
+			if calls := w.sent(); len(calls) != 10 {
+				t.Errorf("ten calls were sent as %v", calls)
 			}
 		})
 	}
@@ -99,8 +102,8 @@ func TestNoAnswerInTime(t *testing.T) {
 		}
 		cancel()
 	}
-	if calls := w.sent(); len(calls) > 8 {
-		t.Errorf("eight calls were sent as %v", calls)
+	if calls := w.sent(); len(calls) > 10 {
+		t.Errorf("ten calls were sent as %v", calls)
 	}
 }
 
@@ -139,7 +142,7 @@ func TestDamagedItems(t *testing.T) {
 				e.status, e.answer = http.StatusOK, fmt.Sprintf(`{"Item": %s, "Items": [%[1]s], "Count": 1, "Responses": {"t-records": [%[1]s]}}`, items)
 			})
 			for call, do := range everyCall(s, "somebody@x.io") {
-				if call == "Put" || call == "AppendChange" {
+				if call == "Put" || call == "AppendChange" || call == "WriteDocument" {
 					continue // these read nothing
 				}
 				err := do(ctx)

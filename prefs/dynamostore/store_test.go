@@ -16,6 +16,7 @@ import (
 
 	"github.com/sendgate/sendgate"
 	"github.com/sendgate/sendgate/internal/dynamotest"
+	"github.com/sendgate/sendgate/limits"
 	"github.com/sendgate/sendgate/prefs"
 	"github.com/sendgate/sendgate/prefs/storetest"
 )
@@ -247,6 +248,11 @@ func TestIllegalArguments(t *testing.T) {
 	for _, n := range []int{-1, prefs.PendingShards} {
 		if s.Pending(ctx, n, nil) == nil || s.Scan(ctx, n, prefs.PendingShards, nil) == nil {
 			t.Errorf("shard or segment %d of %d was read", n, prefs.PendingShards)
+		}
+	}
+	for name, bytes := range map[string]int{"": 1, "d": limits.MaxDocumentBytes + 1} {
+		if s.WriteDocument(ctx, name, make([]byte, bytes), 0) == nil {
+			t.Errorf("a document %q of %d bytes was stored", name, bytes)
 		}
 	}
 	if s.Scan(ctx, 0, maxSegments+1, nil) == nil {

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/sendgate/sendgate/limits"
 	"github.com/sendgate/sendgate/prefs"
 )
 
@@ -57,18 +58,21 @@ var contextTests = []test{
 		_, getErr := s.Get(ended, user)
 		_, changesErr := s.Changes(ended, user, 0, 10)
 		_, layoutErr := s.Layout(ended, prefs.Layout{Partitions: 8})
+		_, documentErr := s.ReadDocument(ended, "d")
 		for call, err := range map[string]error{
+			"ReadDocument": documentErr, "WriteDocument": s.WriteDocument(ended, "d", nil, 0),
 			"Get": getErr, "Changes": changesErr, "Layout": layoutErr,
 			"Put":          s.Put(ended, waiting(user, 2, day), 1),
 			"AppendChange": s.AppendChange(ended, user, change(2, day)),
 			"Pending":      s.Pending(ended, 2, func(prefs.PendingEntry) error { return nil }),
 			"Scan":         s.Scan(ended, 0, 1, func(*prefs.Record) error { return nil }),
 		} {
-			if err == nil || errors.Is(err, prefs.ErrConflict) {
+			if err == nil || errors.Is(err, prefs.ErrConflict) || errors.Is(err, limits.ErrConflict) {
 				t.Errorf("%s with a context that has ended: %v", call, err)
 			}
 		}
 		stored(ctx, t, s, plain(user, 1))
+		reads(ctx, t, s, "d", 0, nil)
 		listed(ctx, t, s, user, 0, 10)
 		if entries := pending(ctx, t, s, 2); len(entries) != 0 {
 			t.Errorf("the pending index lists %v", entries)

@@ -42,6 +42,7 @@ func Run(t *testing.T, open func(t *testing.T) prefs.Store) {
 		{"audit", auditTests},
 		{"scan", scanTests},
 		{"layout", layoutTests},
+		{"documents", documentTests},
 		{"context", contextTests},
 	} {
 		t.Run(group.name, func(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/sendgate/sendgate"
+	"github.com/sendgate/sendgate/limits"
 	"github.com/sendgate/sendgate/prefs"
 )
 
@@ -18,7 +19,7 @@ import (
 // with an index that lags behind its records.
 func TestSuite(t *testing.T) {
 	Run(t, func(*testing.T) prefs.Store {
-		return &mapStore{records: map[sendgate.UserID][]byte{}, index: map[sendgate.UserID]prefs.PendingEntry{}, changes: map[sendgate.UserID]map[int64][]byte{}}
+		return &mapStore{records: map[sendgate.UserID][]byte{}, index: map[sendgate.UserID]prefs.PendingEntry{}, changes: map[sendgate.UserID]map[int64][]byte{}, docs: map[string]limits.Document{}}
 	})
 }
 
@@ -28,6 +29,7 @@ type mapStore struct {
 	records map[sendgate.UserID][]byte
 	changes map[sendgate.UserID]map[int64][]byte
 	layout  prefs.Layout
+	docs    map[string]limits.Document
 
 	// index is what the pending index shows; late are the puts that it does not
 	// show yet. Each call of Pending brings it forward by one.
@@ -158,6 +160,26 @@ func (s *mapStore) Layout(ctx context.Context, initial prefs.Layout) (prefs.Layo
 	}
 	s.layout = cmp.Or(s.layout, initial)
 	return s.layout, nil
+}
+
+func (s *mapStore) ReadDocument(ctx context.Context, name string) (limits.Document, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d := s.docs[name]
+	return limits.Document{Revision: d.Revision, Body: slices.Clone(d.Body)}, ctx.Err()
+}
+
+func (s *mapStore) WriteDocument(ctx context.Context, name string, body []byte, ifRevision int64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if s.docs[name].Revision != ifRevision {
+		return limits.ErrConflict
+	}
+	s.docs[name] = limits.Document{Revision: ifRevision + 1, Body: slices.Clone(body)}
+	return nil
 }
 
 func (s *mapStore) Close() error { return nil }
