@@ -152,7 +152,7 @@ func kindOf(t reflect.Type) string {
 
 // arrays are the members whose elements are numbered in a field's path. A
 // number below any other member is a name.
-var arrays = []string{"checks", "preferences", "frequency_caps", "holds", "days"}
+var arrays = []string{"checks", "preferences", "frequency_caps", "holds", "days", "by", "values", "limits"}
 
 // maxFieldTokens bounds a path in an answer; no body that is legal goes deeper.
 const maxFieldTokens = 8

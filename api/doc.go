@@ -3,7 +3,7 @@
 // It owns what callers see and nothing else: the routes, the form of bodies
 // and of problems, the one table from error code to HTTP status, and
 // openapi.yaml, which says all of it to machines. What is decided, and what is
-// stored, happens in [sendgate.Gate] and [prefs.Service].
+// stored, happens in [sendgate.Gate], [prefs.Service] and [limits.Service].
 //
 // A request goes the same way everywhere: read the body within its limit,
 // decode it strictly, call, encode. JSON that two readers could understand

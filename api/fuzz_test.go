@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sendgate/sendgate"
+	"github.com/sendgate/sendgate/limits"
 )
 
 func seeds(f *testing.F, lists ...[]refusal) {
@@ -154,11 +155,32 @@ func FuzzHeadersAndQuery(f *testing.F) {
 		} else if after < 0 || limit < 1 || limit > maxChanges {
 			t.Fatalf("%q: after %d, limit %d", s, after, limit)
 		}
+		if _, _, limit, err := parseLimitsPage(s); err != nil {
+			refusalOnly(t, err)
+		} else if limit < 1 || limit > limits.MaxPage {
+			t.Fatalf("%q: limit %d", s, limit)
+		}
 		c := &call{rawUser: s}
 		if id, err := c.user(); err != nil {
 			refusalOnly(t, err)
 		} else if id.Validate("user_id") != nil || sendgate.UserID("") == id {
 			t.Fatalf("%q is no id", id)
+		}
+	})
+}
+
+func FuzzLimits(f *testing.F) {
+	seeds(f, bodyRefusals, limitsRefusals)
+	f.Add([]byte(limitsOf(`{"window":"24h","limit":3},{"window":"7d","limit":10}`)))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		e, err := parseLimits(data)
+		if err != nil {
+			refusalOnly(t, err)
+			return
+		}
+		m := lenient(t, data)
+		if len(e.By) != len(m["by"].([]any)) || len(e.Values) != len(m["values"].([]any)) || len(e.Limits) != len(m["limits"].([]any)) {
+			t.Fatalf("%v understood as %+v", m, e)
 		}
 	})
 }

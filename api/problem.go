@@ -36,7 +36,7 @@ var problemKinds = map[sendgate.Code]struct {
 	sendgate.CodeDuplicateEntry:        {http.StatusUnprocessableEntity, "An entry is given twice"},
 	sendgate.CodeInvalidReason:         {http.StatusUnprocessableEntity, "The reason is not legal"},
 	sendgate.CodeInvalidSource:         {http.StatusUnprocessableEntity, "The source is not legal"},
-	sendgate.CodeRecordTooLarge:        {http.StatusUnprocessableEntity, "The preferences would become too large"},
+	sendgate.CodeRecordTooLarge:        {http.StatusUnprocessableEntity, "What is stored would become too large"},
 	sendgate.CodeStoreUnavailable:      {http.StatusServiceUnavailable, "The store is not available"},
 	sendgate.CodeInternal:              {http.StatusInternalServerError, "Something went wrong here"},
 }

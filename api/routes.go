@@ -41,6 +41,8 @@ var routes = []struct {
 	{[]string{http.MethodGet}, "/v1/users/{id}/changes", (*Server).listChanges},
 	{[]string{http.MethodPost}, "/v1/preferences/unsubscribe-all", (*Server).unsubscribeAll},
 	{[]string{http.MethodPost}, "/v1/preferences/resubscribe", (*Server).resubscribe},
+	{[]string{http.MethodPut}, "/v1/limits", (*Server).setLimits},
+	{[]string{http.MethodGet}, "/v1/limits", (*Server).listLimits},
 	{[]string{http.MethodGet}, "/v1/catalog", (*Server).showCatalog},
 	{[]string{http.MethodGet}, "/healthz", (*Server).health},
 	{[]string{http.MethodGet}, "/readyz", (*Server).readiness},

@@ -12,6 +12,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/sendgate/sendgate"
+	"github.com/sendgate/sendgate/limits"
 	"github.com/sendgate/sendgate/prefs"
 )
 
@@ -26,10 +27,11 @@ const (
 	drainLimit     = 10 * time.Second // for requests in flight when the server ends
 )
 
-// Options are what a Server is made of. Gate and Preferences are required.
+// Options are what a Server is made of. Gate, Preferences and Limits are required.
 type Options struct {
 	Gate        *sendgate.Gate
 	Preferences *prefs.Service
+	Limits      *limits.Service
 	// Ready says how the parts that the server leans on are; nil is none.
 	Ready func() []Part
 	// Metrics answers /metrics; nil is not found.

@@ -24,6 +24,7 @@ import (
 	"github.com/sendgate/sendgate/guard"
 	"github.com/sendgate/sendgate/internal/redistest"
 	"github.com/sendgate/sendgate/keyspace"
+	"github.com/sendgate/sendgate/limits"
 	"github.com/sendgate/sendgate/prefs"
 	"github.com/sendgate/sendgate/prefs/boltstore"
 	"github.com/sendgate/sendgate/prefs/rediscache"
@@ -44,8 +45,12 @@ func testCatalog(t testing.TB) *sendgate.Catalog {
 			"transactional": {Class: "transactional"},
 			"social":        {Class: "marketing"},
 			"marketing": {
-				Class:    "marketing",
-				Caps:     []sendgate.CapSpec{{By: []sendgate.Field{"category"}, Window: "24h", Limit: ptr(2)}},
+				Class: "marketing",
+				Caps: []sendgate.CapSpec{
+					{By: []sendgate.Field{"category"}, Window: "24h", Limit: ptr(2)},
+					{By: []sendgate.Field{"campaign_id"}, Window: "24h", Limit: ptr(2)},
+					{By: []sendgate.Field{"campaign_id", "channel"}, Window: "24h", Limit: ptr(2)},
+				},
 				UserCaps: &sendgate.UserCapsSpec{Ceiling: ptr(20)},
 			},
 		},
@@ -85,6 +90,14 @@ func (s *fragileStore) Get(ctx context.Context, user sendgate.UserID) (*prefs.Re
 		return nil, errors.Join(errDown, ctx.Err())
 	}
 	return s.Store.Get(ctx, user)
+}
+
+func (s *fragileStore) ReadDocument(ctx context.Context, name string) (limits.Document, error) {
+	if s.down.Load() {
+		<-ctx.Done()
+		return limits.Document{}, errors.Join(errDown, ctx.Err())
+	}
+	return s.Store.ReadDocument(ctx, name)
 }
 
 // stack is the whole of a gate, in process.
@@ -136,10 +149,15 @@ func newStackOn(t testing.TB, client redis.UniversalClient) *stack {
 		Store: st.store, Carrier: carrier, Overlay: overlay,
 		Catalog: func() *sendgate.Catalog { return catalog }, Log: slog.New(slog.DiscardHandler), Now: now,
 	})
+	table := limits.NewTable()
+	follower := limits.NewFollower(limits.FollowerOptions{Documents: st.store, Table: table, Log: slog.New(slog.DiscardHandler), Now: now})
 	st.server = New(Options{
+		Limits: limits.NewService(limits.ServiceOptions{
+			Follower: follower, Catalog: func() *sendgate.Catalog { return catalog }, Log: slog.New(slog.DiscardHandler),
+		}),
 		Gate: sendgate.NewGate(sendgate.Options{
 			Catalog: catalog, Overlay: overlay, Records: reader, Caps: freqcap.New(client, space, watch("caps")),
-			Observer: noObserver{}, Now: now,
+			Limits: table, Observer: noObserver{}, Now: now,
 		}),
 		Preferences: service,
 		Ready:       func() []Part { return st.parts },

@@ -114,7 +114,7 @@ func (e *eviction) look(ctx context.Context) bool {
 	var evicts, failed []string
 	refused := false // by a Redis, in words
 	ask := func(ctx context.Context, client redis.UniversalClient, where string) error {
-		limits, err := askLimits(ctx, client)
+		room, err := askRoom(ctx, client)
 		mu.Lock()
 		defer mu.Unlock()
 		switch {
@@ -122,8 +122,8 @@ func (e *eviction) look(ctx context.Context) bool {
 			var given redis.Error
 			refused = refused || errors.As(err, &given)
 			failed = append(failed, where+err.Error())
-		case limits.evict():
-			evicts = append(evicts, where+limits.String())
+		case room.evict():
+			evicts = append(evicts, where+room.String())
 		}
 		return nil
 	}
@@ -153,39 +153,39 @@ func (e *eviction) look(ctx context.Context) bool {
 	return len(failed) == 0
 }
 
-// limits are what a Redis may take, and what it does then.
-type limits struct {
+// room is what a Redis may take, and what it does at the end of it.
+type room struct {
 	memory int64 // bytes; 0 is any amount
 	policy string
 }
 
 // evict tells whether keys with a TTL, which caps are, may be evicted.
-func (l limits) evict() bool { return l.memory > 0 && l.policy != "noeviction" }
+func (r room) evict() bool { return r.memory > 0 && r.policy != "noeviction" }
 
-func (l limits) String() string {
-	return fmt.Sprintf("maxmemory-policy %s, maxmemory %d", l.policy, l.memory)
+func (r room) String() string {
+	return fmt.Sprintf("maxmemory-policy %s, maxmemory %d", r.policy, r.memory)
 }
 
-// askLimits asks one Redis by INFO, which every provider allows, and by CONFIG
+// askRoom asks one Redis by INFO, which every provider allows, and by CONFIG
 // if that tells nothing.
-func askLimits(ctx context.Context, client redis.UniversalClient) (limits, error) {
+func askRoom(ctx context.Context, client redis.UniversalClient) (room, error) {
 	info, err := client.Info(ctx, "memory").Result()
-	if l, ok := parseLimits(infoFields(info), "maxmemory", "maxmemory_policy"); err == nil && ok {
-		return l, nil
+	if r, ok := parseRoom(infoFields(info), "maxmemory", "maxmemory_policy"); err == nil && ok {
+		return r, nil
 	}
 	config, configErr := client.ConfigGet(ctx, "maxmemory*").Result()
-	if l, ok := parseLimits(config, "maxmemory", "maxmemory-policy"); configErr == nil && ok {
-		return l, nil
+	if r, ok := parseRoom(config, "maxmemory", "maxmemory-policy"); configErr == nil && ok {
+		return r, nil
 	}
 	if err == nil {
 		err = errors.New("INFO memory says nothing of maxmemory_policy")
 	}
-	return limits{}, err
+	return room{}, err
 }
 
-func parseLimits(fields map[string]string, memory, policy string) (limits, bool) {
+func parseRoom(fields map[string]string, memory, policy string) (room, bool) {
 	bytes, err := strconv.ParseInt(fields[memory], 10, 64)
-	return limits{bytes, fields[policy]}, err == nil && fields[policy] != ""
+	return room{bytes, fields[policy]}, err == nil && fields[policy] != ""
 }
 
 func infoFields(info string) map[string]string {

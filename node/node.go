@@ -20,6 +20,7 @@ import (
 	"github.com/sendgate/sendgate/freqcap"
 	"github.com/sendgate/sendgate/guard"
 	"github.com/sendgate/sendgate/keyspace"
+	"github.com/sendgate/sendgate/limits"
 	"github.com/sendgate/sendgate/metrics"
 	"github.com/sendgate/sendgate/prefs"
 	"github.com/sendgate/sendgate/prefs/rediscache"
@@ -71,6 +72,7 @@ type Node struct {
 	reader   *prefs.Reader
 	carrier  *prefs.Carrier
 	gate     *sendgate.Gate
+	limits   *limits.Follower // of single values
 	server   *api.Server
 	guards   []*guard.Guard
 	probes   []func(context.Context) error // of the guards, in their order
@@ -123,9 +125,10 @@ func Start(ctx context.Context, o Options) (*Node, error) {
 		n.filter = n.newFiltering(space)
 		filter = n.filter.live
 	}
+	limitsInForce := n.readLimits(ctx)
 	n.gate = sendgate.NewGate(sendgate.Options{
 		Catalog: o.Catalog, Overlay: n.overlay, Filter: filter, Records: n.reader, Caps: freqcap.New(capsRedis, space, capsGuard),
-		Observer: n.observer(), CapsBesideRecords: o.CapsRedis == nil, Now: o.Now,
+		Limits: limitsInForce, Observer: n.observer(), CapsBesideRecords: o.CapsRedis == nil, Now: o.Now,
 	})
 	n.carrier = prefs.NewCarrier(o.Store, feed.NewPublisher(o.Redis, space, o.Now))
 	n.server = api.New(api.Options{
@@ -133,7 +136,8 @@ func Start(ctx context.Context, o Options) (*Node, error) {
 		Preferences: prefs.NewService(prefs.ServiceOptions{
 			Store: o.Store, Carrier: n.carrier, Overlay: n.overlay, Catalog: n.gate.Catalog, Log: o.Log, Now: o.Now,
 		}),
-		Ready: n.ready, Linger: o.Linger, Metrics: n.metrics.Handler(), Observe: n.metrics.Requested, Log: o.Log, Now: o.Now,
+		Limits: limits.NewService(limits.ServiceOptions{Follower: n.limits, Catalog: n.gate.Catalog, Log: o.Log}),
+		Ready:  n.ready, Linger: o.Linger, Metrics: n.metrics.Handler(), Observe: n.metrics.Requested, Log: o.Log, Now: o.Now,
 	})
 	n.metrics.Gauge("sendgate_overlay_users", "Users whose latest state is known in process.",
 		func() float64 { return float64(n.overlay.Len()) })
@@ -151,6 +155,7 @@ func Start(ctx context.Context, o Options) (*Node, error) {
 		Log: o.Log, Now: o.Now, Observe: n.swept,
 	})
 	n.running.Go(func() { follower.Run(background) })
+	n.running.Go(func() { n.limits.Run(background) })
 	n.running.Go(func() { n.probe(background) })
 	n.running.Go(func() { sweeper.Run(background, func() { n.pendingKnown.Store(true) }) })
 	if n.filter != nil {
