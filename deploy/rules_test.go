@@ -40,6 +40,7 @@ var healthy = map[string]string{
 	`sendgate_decisions_total{instance="a",step="filter",verdict="suppress",degraded="false"}`:          "0+6000x120",
 	`sendgate_decisions_total{instance="a",step="caps",verdict="allow",degraded="false"}`:               "0+60000x120",
 	`sendgate_overlay_dropped{instance="a"}`:                                                            "0x120",
+	`sendgate_value_limits_age_seconds{instance="a"}`:                                                   "1x120",
 	`sendgate_caps_may_be_evicted{instance="a"}`:                                                        "0x120",
 	`sendgate_pending_oldest_seconds{instance="a"}`:                                                     "31x120",
 	`sendgate_propagation_seconds_bucket{instance="a",le="0.005"}`:                                      "0+99x120",
@@ -116,6 +117,7 @@ var cases = []struct {
 	}, nil},
 
 	{"Redis is down", map[string]string{`sendgate_breaker_open{instance="a",dependency="redis"}`: "0x80 1x40"}, []string{"SendgateBreakerOpen"}},
+	{"limits of single values cannot be read", map[string]string{`sendgate_value_limits_age_seconds{instance="a"}`: "1x80 1+60x40"}, []string{"SendgateValueLimitsOld"}},
 	{"Redis is down, and its breaker is new", map[string]string{`sendgate_breaker_open{instance="a",dependency="redis"}`: "_x80 1x40"}, []string{"SendgateBreakerOpen"}},
 	{"a breaker opens for a moment", map[string]string{`sendgate_breaker_open{instance="a",dependency="redis"}`: "0x89 1 0x40"}, nil},
 	{"many decisions are degraded", map[string]string{`sendgate_decisions_total{instance="a",step="preference",verdict="suppress",degraded="true"}`: "_x60 0+2000x60"}, []string{"SendgateDegraded"}},
