@@ -132,6 +132,8 @@ type ValueLimit struct {
 
 // ValueLimits knows the limits of single values. It must be quick.
 type ValueLimits interface {
+	// None tells that no value has any.
+	None() bool
 	// Of lists the limits of the values of some fields, which are sorted by
 	// name. The list is shared and never changed.
 	Of(by []Field, values []string) []ValueLimit
@@ -140,6 +142,7 @@ type ValueLimits interface {
 // noLimits are no limits of single values.
 type noLimits struct{}
 
+func (noLimits) None() bool                        { return true }
 func (noLimits) Of([]Field, []string) []ValueLimit { return nil }
 
 // BoundCap is a cap, the values that a check has for its fields, in their order,

@@ -77,6 +77,8 @@ func TestCapsAreBoundToTheCheck(t *testing.T) {
 // fixedLimits are limits of single values: by field, value and window.
 type fixedLimits map[string][]sendgate.ValueLimit
 
+func (f fixedLimits) None() bool { return len(f) == 0 }
+
 func (f fixedLimits) Of(by []sendgate.Field, values []string) []sendgate.ValueLimit {
 	return f[fmt.Sprint(by, values)]
 }

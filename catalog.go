@@ -91,7 +91,9 @@ type Category struct {
 	UserCapCeiling int
 	// Hold is for how long an allow holds its slots unless delivery is reported.
 	// Where it is 0, an allow keeps them unless it is reported to have failed.
-	Hold    time.Duration
+	Hold time.Duration
+	// keyedBy are the sets of fields, each sorted, that caps of users count by.
+	keyedBy [][]Field
 	allowed map[string][]quiet.Window // by channel
 }
 

@@ -56,6 +56,10 @@ func (b *catalogBuilder) cap(path string, spec CapSpec, cat *Category) {
 		b.fault(path, "another cap of this category counts by the same fields over the same window")
 	}
 	cat.Caps = append(cat.Caps, c)
+	if by := slices.Sorted(slices.Values(c.By)); c.Subject == "" && len(by) > 0 &&
+		!slices.ContainsFunc(cat.keyedBy, func(other []Field) bool { return slices.Equal(by, other) }) {
+		cat.keyedBy = append(cat.keyedBy, by)
+	}
 }
 
 // fields looks at whose notifications a cap counts, and by what.

@@ -3,7 +3,6 @@ package sendgate
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/sendgate/sendgate/quiet"
@@ -233,17 +232,17 @@ next:
 
 // valueLimits gives caps the limits that the check's own values have.
 func (r *round) valueLimits(c *checkCase, caps []Cap) []Cap {
-	for _, own := range c.category.Caps {
-		if own.Subject != "" || len(own.By) == 0 {
-			continue
-		}
-		by := slices.Sorted(slices.Values(own.By))
-		values := make([]string, len(by))
-		for i, f := range by {
-			values[i] = c.check.value(f, c.category.Name)
+	if len(c.category.keyedBy) == 0 || r.limits.None() {
+		return caps
+	}
+	var room [8]string // for values, of one set of fields after the other
+	for _, by := range c.category.keyedBy {
+		values := room[:0]
+		for _, f := range by {
+			values = append(values, c.check.value(f, c.category.Name))
 		}
 		for _, limit := range r.limits.Of(by, values) {
-			caps = c.category.withLimit(caps, own.By, time.Duration(limit.Window), limit.Limit)
+			caps = c.category.withLimit(caps, by, time.Duration(limit.Window), limit.Limit)
 		}
 	}
 	return caps

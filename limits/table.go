@@ -71,6 +71,9 @@ func (t *Table) Of(by []sendgate.Field, values []string) []sendgate.ValueLimit {
 	return now.shards[shardOf(key)].limits[string(key)]
 }
 
+// None tells that no value has limits.
+func (t *Table) None() bool { return t.Len() == 0 }
+
 // Len is how many values have limits.
 func (t *Table) Len() int { return t.now.Load().values }
 
