@@ -58,25 +58,12 @@ func (z *Zone) startOf(day int64) int64 {
 	at := midnight - secondsPerDay
 	for {
 		offset := z.offsetAt(at)
-		until := z.changeAfter(at)
+		until := z.steadyUntil(at)
 		if begins := max(at, midnight-offset); begins < until {
 			return begins
 		}
 		at = until
 	}
-}
-
-// changeAfter is when, after an instant, the zone's offset may change.
-func (z *Zone) changeAfter(unix int64) int64 {
-	never := unix + 400*secondsPerDay
-	if z == nil || z.location == nil {
-		return never
-	}
-	_, end := time.Unix(unix, 0).In(z.location).ZoneBounds()
-	if end.IsZero() {
-		return never
-	}
-	return end.Unix()
 }
 
 func floorDiv(a, b int64) int64 {
