@@ -106,10 +106,10 @@ func fromRedis(err error) bool {
 }
 
 // judgeUnits has units judged, no two of them of one subject, in one call.
-func (l *Limiter) judgeUnits(ctx context.Context, units []unit, take int) (lost error) {
+func (l *Limiter) judgeUnits(ctx context.Context, units []unit, take int, token string) (lost error) {
 	runs := make([]*run, len(units))
 	for i := range units {
-		runs[i] = &run{key: units[i].key, arguments: units[i].arguments(take)}
+		runs[i] = &run{key: units[i].key, arguments: units[i].arguments(take, token)}
 	}
 	if lost := l.runAll(ctx, l.judge, runs); lost != nil {
 		return lost

@@ -71,5 +71,5 @@ func (l *Limiter) JudgeCommand(user sendgate.UserID, id string, caps []sendgate.
 	ask := sendgate.CapAsk{User: user, NotificationID: id, Channel: "push", Caps: caps}
 	c := l.candidates([]sendgate.CapAsk{ask}, false, make([]sendgate.CapAnswer, 1))[0]
 	u := unit{key: c.parts[0].key, items: []*item{{candidate: &c, part: &c.parts[0]}}}
-	return append([]any{"evalsha", l.judge.sha, 1, u.key}, u.arguments(0)...)
+	return append([]any{"evalsha", l.judge.sha, 1, u.key}, u.arguments(0, newToken())...)
 }

@@ -4,7 +4,8 @@
 -- charged for it. Begins with record.lua.
 --
 -- ARGV[1]     how many candidates are to be taken; 0 is all that have room
--- ARGV[2]     the number of counters
+-- ARGV[2]     6 bytes, the token of short holds
+-- ARGV[3]     the number of counters
 -- then, for each counter:
 --   name      of its section
 --   span      in milliseconds
@@ -24,18 +25,19 @@
 --             3: it would be, and as many as are to be taken had been
 --   n times   used: slots that are taken, the candidate's own included once
 --             charged; full: 1 if this cap had no room for the candidate, 2 if it
---             lets it through only because it holds its id, while more is taken
---             than it has room for by now; and an instant in milliseconds, 0 for
+--             lets it through only because it holds its id, while no room would
+--             be left for it by now, 3 if a short hold has a slot of it for the
+--             candidate; and an instant in milliseconds, 0 for
 --             none: of a full cap, when it will have room, of any other, when its
 --             oldest slot comes free. After a 2, two more: when the id is
 --             forgotten, and when there is room again after that
 --
 -- If the script fails, nothing was charged: it writes once, at the end.
 
-local left, counters, arg = tonumber(ARGV[1]), {}, 3
+local left, token, counters, arg = tonumber(ARGV[1]), ARGV[2], {}, 4
 local taking = left > 0
 
-for i = 1, tonumber(ARGV[2]) do
+for i = 1, tonumber(ARGV[3]) do
   local name, limit = ARGV[arg], tonumber(ARGV[arg + 2])
   local kind = byte(name)
   local tallied = kind == 98 or kind == 99
@@ -89,22 +91,32 @@ local function judge()
     admitted = 3
   elseif admitted == 1 and reserve then
     left = left - 1
+    local names, short = length ~= 0 and {}, length < 0
     for i = 1, 3 * n, 3 do
       local s, at = states[i], states[i + 2]
+      local mine = true -- to hold, if anything is held
       if not at then
-        if s.charged ~= id then
+        mine = s.charged ~= id
+        if mine then
           charge(s, now, stamp, id, tag)
-          s.charged, admitted = id, 2
+          s.charged = id
         end
       elseif sub(s.log, at + 12, at + 13) ~= tag and not noteOf(s, id, tag, 'uU') then
         rare.addNote(s, now, id, tag, 'u')
+      elseif holds[1] then -- what another ask holds, this one takes over; a short hold no long one
+        mine = rare.unhold(s.name, id, tag, short)
+      else
+        mine = false
+      end
+      if mine then
         admitted = 2
+        if names then
+          names[#names + 1], s.fresh = s.name, id
+        end
       end
     end
-    if admitted == 2 and length < 0 then
-      holds[#holds + 1] = {since = now, till = now - length, id = id, tag = tag}
-    elseif admitted == 2 and (length > 0 or #holds > 0) then
-      rare.renew(id, tag, now, length)
+    if names and names[1] then
+      rare.hold({short = short, since = now, till = now + math.abs(length), token = token, id = id, tag = tag, names = names})
     end
   end
   local r = #result + 1
@@ -117,12 +129,15 @@ local function judge()
     elseif taken > 0 then
       resets = leaves(s, 0)
     end
-    if at and taken > room then
+    if at and (taken > room or taken == room and s.kind ~= 114) then
       local lapses, returns = timeAt(s.log, at) + s.span, opens(s, taken, room)
       if returns == 0 or returns > lapses then
         flag = 2
         result[r + 4], result[r + 5] = lapses, returns
       end
+    end
+    if s.fresh == id and length < -1 and admitted == 2 then
+      flag = 3
     end
     result[r + 1], result[r + 2], result[r + 3] = taken, flag, resets
     r = r + (flag == 2 and 5 or 3)

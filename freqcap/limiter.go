@@ -2,7 +2,9 @@ package freqcap
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -61,7 +63,7 @@ func New(client redis.UniversalClient, space *keyspace.Space, g *guard.Guard) *L
 // of the same subject.
 func (l *Limiter) Judge(ctx context.Context, asks []sendgate.CapAsk, take int) []sendgate.CapAnswer {
 	answers := make([]sendgate.CapAnswer, len(asks))
-	r := judging{Limiter: l, taking: take > 0, left: take, failed: map[string]error{}}
+	r := judging{Limiter: l, taking: take > 0, left: take, token: newToken(), failed: map[string]error{}}
 	open := l.candidates(asks, r.taking, answers)
 	waves(open)
 	for start, end := 0, 0; start < len(open); start = end {
@@ -73,11 +75,17 @@ func (l *Limiter) Judge(ctx context.Context, asks []sendgate.CapAsk, take int) [
 	return answers
 }
 
+// newToken makes a token by which a list of asks knows its short holds.
+func newToken() string {
+	return string(binary.BigEndian.AppendUint64(nil, rand.Uint64())[:6])
+}
+
 // judging is a list of asks on its way.
 type judging struct {
 	*Limiter
 	taking bool
 	left   int              // that are to be taken yet
+	token  string           // of its short holds
 	lost   error            // why nothing more is sent
 	failed map[string]error // subjects that Redis has refused something of
 }
@@ -100,7 +108,7 @@ func (r *judging) wave(ctx context.Context, list []candidate, answers []sendgate
 		items = items[n:]
 	}
 	if spread {
-		r.conclude(ctx, parts)
+		r.conclude(ctx, parts, r.token)
 	}
 	for i := range list {
 		a := answerOf(&list[i], parts[i])
@@ -137,7 +145,7 @@ func (r *judging) call(ctx context.Context, units []unit) {
 			}
 		}
 	}
-	if r.lost = r.judgeUnits(ctx, send, r.left); r.lost != nil {
+	if r.lost = r.judgeUnits(ctx, send, r.left, r.token); r.lost != nil {
 		for _, u := range send {
 			u.fail(r.lost)
 		}

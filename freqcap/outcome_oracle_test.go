@@ -94,6 +94,15 @@ func (l *ledger) ask(now int64, log, id, channel string, limit int, hold int64) 
 			l.holds[id+" "+channel] = u.until
 		}
 		s.uses[channel] = u
+		return true
+	}
+	if u := s.uses[channel]; u.until > 0 { // the latest ask counts
+		u.until = 0
+		delete(l.holds, id+" "+channel)
+		if hold > 0 {
+			u.until = now + hold
+			l.holds[id+" "+channel] = u.until
+		}
 	}
 	return true
 }

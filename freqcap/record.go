@@ -97,7 +97,7 @@ func (r *reader) number(n int) int64 {
 }
 
 const (
-	holdSize  = 20
+	holdSize  = 28
 	entrySize = 14
 	noteSize  = 15
 	// timeMask leaves the mark of delivery out of an entry's time.
@@ -110,13 +110,17 @@ func decode(record string, now time.Time) (Usage, error) {
 	if r.take(1) != "1" {
 		return u, errRecord
 	}
-	lapsed := map[string]bool{} // by what they hold
+	lapsed := map[string]bool{} // by section, id and channel
 	for range r.number(2) {
-		h := &reader{left: r.take(holdSize)}
-		h.number(6)
-		over := h.number(6) <= now.UnixMilli()
-		if lapsed[h.left] = over; !over {
+		if names, over := r.hold(now.UnixMilli()); over {
+			for _, name := range names {
+				lapsed[name] = true
+			}
+		} else {
 			u.Holds++
+		}
+		if r.bad {
+			return u, errRecord
 		}
 	}
 	for len(r.left) > 0 && !r.bad {
@@ -128,6 +132,20 @@ func decode(record string, now time.Time) (Usage, error) {
 		return u, errRecord
 	}
 	return u, nil
+}
+
+// hold reads one hold: what it holds, by section, id and channel, and whether it
+// is over.
+func (r *reader) hold(now int64) (names []string, over bool) {
+	h := &reader{left: r.take(holdSize)}
+	h.take(1 + 6)
+	over = h.number(6) <= now
+	h.take(6)
+	what := h.take(6 + 2)
+	for range h.number(1) {
+		names = append(names, r.take(int(r.number(2)))+what)
+	}
+	return names, over
 }
 
 // section reads one section, and tells whether there is anything in it.
@@ -145,7 +163,7 @@ func (r *reader) section(now int64, lapsed map[string]bool) (c Count, ok bool) {
 		at := e.number(6) & timeMask
 		switch {
 		case at <= now-span:
-		case lapsed[e.left]:
+		case lapsed[name+e.left]:
 			gone++
 		default:
 			c.Slots = append(c.Slots, time.UnixMilli(at).UTC())

@@ -7,8 +7,11 @@
 -- Numbers are unsigned and big-endian; instants are milliseconds of Redis' clock.
 --
 --   record   '1', 2 bytes number of holds, the holds, the sections
---   hold     6 since, 6 until, 6 id, 2 channel: what was charged for this id on
---            this channel since then lapses, unless delivery is reported before
+--   hold     1 kind, 6 since, 6 until, 6 token, 6 id, 2 channel, 1 number of
+--            sections, and for each 2 length of name and the name: in these what
+--            was charged for this id on this channel lapses then. A long one (l)
+--            waits for delivery to be reported; a short one (s) waits for whoever
+--            has the token to say whether other subjects had room, too
 --   section  2 length of name, the name (its first letter is the kind),
 --            5 span: how long an entry is kept, 2 limit that was last judged by,
 --            2 number of entries, 1 of notes, the entries by rising time, the
@@ -35,7 +38,10 @@ local now = tonumber(clock[1]) * 1000 + math.floor(tonumber(clock[2]) / 1000)
 -- step back of the clock does not find it gone.
 local slack = 5000
 local delivered = 2 ^ 47
-local most = 65535
+
+-- How many entries a section has at most, how many of them where they only
+-- remember ids, how many notes, and how many holds a record.
+local mostEntries, mostIDs, mostNotes, mostHolds = 65535, 10000, 250, 10000
 
 local byte, char, sub, find, floor, max, call = string.byte, string.char, string.sub, string.find, math.floor, math.max, redis.call
 
@@ -110,6 +116,86 @@ local function make()
   end
 
   rare.number, rare.two = number, two
+
+  -- A record that is not understood is left alone, but not for ever.
+  function rare.bad(why)
+    if call('PTTL', KEYS[1]) == -1 then
+      call('PEXPIRE', KEYS[1], 31 * 86400000)
+    end
+    error('the record of caps ' .. why)
+  end
+
+  -- Reads the hold that begins at some place, and tells where the next thing does.
+  function rare.readHold(at)
+    if #held < at + 27 then
+      rare.bad('ends early')
+    end
+    local hold = {
+      short = byte(held, at) == 115, since = number(held, at + 1, 6), till = number(held, at + 7, 6),
+      token = sub(held, at + 13, at + 18), id = sub(held, at + 19, at + 24), tag = sub(held, at + 25, at + 26), names = {},
+    }
+    local n = byte(held, at + 27)
+    at = at + 28
+    for i = 1, n do
+      local length = byte(held, at + 1) and number(held, at, 2) or rare.bad('ends early')
+      hold.names[i] = sub(held, at + 2, at + 1 + length)
+      at = at + 2 + length
+    end
+    return hold, at
+  end
+
+  function rare.writeHold(hold)
+    local parts = {
+      (hold.short and 's' or 'l') .. six(hold.since) .. six(hold.till) .. hold.token .. hold.id .. hold.tag .. char(#hold.names),
+    }
+    for _, name in ipairs(hold.names) do
+      parts[#parts + 1] = two(#name) .. name
+    end
+    return table.concat(parts)
+  end
+
+  function rare.hold(hold)
+    if #hold.names > 0 then
+      if #holds >= mostHolds or #hold.names > 255 then
+        error('a subject has too many holds')
+      end
+      holds[#holds + 1], changed = hold, true
+    end
+  end
+
+  -- Takes a section out of the hold that has it for an id on a channel, out of a
+  -- short one alone if so asked; and tells whether there was one.
+  function rare.unhold(name, id, tag, shortAlone)
+    for h = #holds, 1, -1 do
+      local hold = holds[h]
+      if hold.id == id and hold.tag == tag and (hold.short or not shortAlone) then
+        for i, held in ipairs(hold.names) do
+          if held == name then
+            table.remove(hold.names, i)
+            if #hold.names == 0 then
+              table.remove(holds, h)
+            end
+            changed = true
+            return true
+          end
+        end
+      end
+    end
+    return false
+  end
+
+  -- Ends the holds of an id on a channel, '' for every one; and tells whether
+  -- there were any.
+  function rare.endHolds(id, tag)
+    local found = false
+    for h = #holds, 1, -1 do
+      if holds[h].id == id and (tag == '' or holds[h].tag == tag) then
+        table.remove(holds, h)
+        found, changed = true, true
+      end
+    end
+    return found
+  end
 
   -- How many entries of a log are older than their span: they are in front.
   function rare.expired(log, span)
@@ -204,8 +290,13 @@ local function make()
       at = at - 15
     end
     s.note = sub(s.note, 1, at - 1) .. six(time) .. id .. tag .. letter .. sub(s.note, at)
-    if #s.note > 64 * 15 then
-      s.note = sub(s.note, 16)
+    if #s.note > mostNotes * 15 then -- of those that are least needed the oldest
+      at = 1
+      while at < #s.note and find('uU', sub(s.note, at + 14, at + 14), 1, true) do
+        at = at + 15
+      end
+      at = at < #s.note and at or 1
+      s.note = sub(s.note, 1, at - 1) .. sub(s.note, at + 15)
     end
     s.dirty, changed = true, true
   end
@@ -213,11 +304,19 @@ local function make()
   function rare.tally(s, time, by)
     if s.kind == 98 then
       local i = math.min(floor(time / s.width) - s.bucket, s.n) + 1
-      if i >= 1 then
-        s.counts[i] = max(0, math.min(s.counts[i] + by, most))
+      if i < 1 and by > 0 then -- the clock has stepped back
+        i = 1
       end
-    elseif s.kind == 99 and time >= s.since then
-      s.count = max(0, math.min(s.count + by, most))
+      if i >= 1 then
+        s.counts[i] = max(0, math.min(s.counts[i] + by, 65535))
+      end
+    elseif s.kind == 99 then
+      if by > 0 then
+        s.since = math.min(s.since, time)
+      end
+      if time >= s.since then
+        s.count = max(0, math.min(s.count + by, 65535))
+      end
     end
   end
 
@@ -234,11 +333,6 @@ local function make()
       local channel = sub(s.note, other + 12, other + 13)
       s.log = sub(s.log, 1, at - 1) .. six(stamp) .. id .. channel .. sub(s.log, at + 14)
       rare.unnote(s, other)
-      for _, hold in ipairs(holds) do -- what holds the use holds the slot from now on
-        if hold.id == id and hold.tag == channel then
-          hold.since = math.min(hold.since, time)
-        end
-      end
     else
       s.log = sub(s.log, 1, at - 1) .. sub(s.log, at + 14)
       s.first = s.log ~= '' and timeAt(s.log, 1)
@@ -251,38 +345,26 @@ local function make()
     return not other
   end
 
-  -- Drops what was charged for an id on a channel since some time.
+  -- Drops what a hold holds. letter is what is noted, or nothing.
   function rare.drop(hold, letter)
-    for _, s in ipairs(sections) do
-      open(s)
-      local at, note = entryOf(s.log, hold.id), noteOf(s, hold.id, hold.tag, 'u')
-      if at and sub(s.log, at + 12, at + 13) == hold.tag and timeAt(s.log, at) >= hold.since then
-        rare.release(s, at, hold.id, hold.tag, letter)
-      elseif note and timeAt(s.note, note) >= hold.since then
+    for _, name in ipairs(hold.names) do
+      local s = byName[name]
+      local at = s and entryOf(open(s).log, hold.id)
+      local note = at and noteOf(s, hold.id, hold.tag, 'u')
+      if at and sub(s.log, at + 12, at + 13) == hold.tag then
+        if byte(s.log, at) < 128 then
+          rare.release(s, at, hold.id, hold.tag, letter)
+        end
+      elseif note then
         rare.unnote(s, note)
-        if letter and at then
+        if letter then
           rare.addNote(s, timeAt(s.log, at), hold.id, hold.tag, letter)
         end
+      elseif s and not at and s.kind ~= 114 then -- the id is forgotten already, its slot is not
+        rare.tally(s, hold.since, -1)
+        s.dirty = true
       end
     end
-  end
-
-  -- Has what was charged for an id on a channel, by some time and before, lapse a
-  -- length after that time, or never if that is 0.
-  function rare.renew(id, tag, by, length)
-    local kept, since, found = {}, by, false
-    for _, hold in ipairs(holds) do
-      if hold.id == id and hold.tag == tag and hold.since <= by then
-        since, found = math.min(since, hold.since), true
-      else
-        kept[#kept + 1] = hold
-      end
-    end
-    if length > 0 then
-      kept[#kept + 1] = {since = since, till = by + length, id = id, tag = tag}
-    end
-    holds, changed = kept, true
-    return found
   end
 
   function rare.encodeTally(s)
@@ -306,23 +388,25 @@ end})
 if held then
   local form, high, low = byte(held, 1, 3)
   if form ~= 49 or not low then
-    error('the record of caps has a form that is not known')
+    rare.bad('has a form that is not known')
   end
   local at, last = 4, #held
   for i = 1, high * 256 + low do
-    holds[i] = {since = rare.number(held, at, 6), till = rare.number(held, at + 6, 6), id = sub(held, at + 12, at + 17), tag = sub(held, at + 18, at + 19)}
-    at = at + 20
+    holds[i], at = rare.readHold(at)
   end
   local n = 0
   while at <= last do
     local high, low, kind = byte(held, at, at + 2)
     local p = at + high * 256 + low + 2
     local s1, s2, s3, s4, s5, l1, l2, n1, n2, notes = byte(held, p, p + 9)
+    if not notes then
+      rare.bad('ends early')
+    end
     local notesAt = p + 10 + (n1 * 256 + n2) * 14
     local tallyAt = notesAt + notes * 15
     local name, till = sub(held, at + 2, p - 1), tallyAt - 1
     if kind == 98 then
-      till = tallyAt + 14 + 2 * byte(held, tallyAt + 6)
+      till = tallyAt + 14 + 2 * (byte(held, tallyAt + 6) or 0)
     elseif kind == 99 then
       till = tallyAt + 17
     end
@@ -337,6 +421,6 @@ if held then
     at = till + 1
   end
   if at ~= last + 1 then
-    error('the record of caps ends early')
+    rare.bad('ends early')
   end
 end

@@ -45,6 +45,7 @@ func readJudged(reply any, items []*item) error {
 const (
 	capFull = iota + 1
 	capLapses
+	capFresh
 )
 
 // read reads the numbers of one item from the head of a list: whether it was
@@ -59,7 +60,7 @@ func (it *item) read(list []any) (rest []any, ok bool) {
 	}
 	list = list[1:]
 	full := false
-	it.judged.states = make([]sendgate.CapState, len(it.caps))
+	it.judged.states, it.judged.fresh = make([]sendgate.CapState, len(it.caps)), make([]bool, len(it.caps))
 	for i := range it.counters {
 		s, flag, n := readState(list)
 		if n == 0 {
@@ -70,7 +71,7 @@ func (it *item) read(list []any) (rest []any, ok bool) {
 		if i < len(it.caps) {
 			c := &it.ask.Caps[it.caps[i]]
 			s.Cap, s.SubjectID, s.Values = c.Cap, c.SubjectID, c.Values
-			it.judged.states[i] = s
+			it.judged.states[i], it.judged.fresh[i] = s, flag == capFresh
 		}
 	}
 	return list, (it.judged.flag == denied) == full
@@ -83,7 +84,7 @@ func readState(list []any) (s sendgate.CapState, flag int64, n int) {
 		return s, 0, 0
 	}
 	used, okUsed := numberUpTo(list[0], math.MaxInt32)
-	flag, okFlag := numberUpTo(list[1], capLapses)
+	flag, okFlag := numberUpTo(list[1], capFresh)
 	resets, okResets := instantOf(list[2])
 	if !okUsed || !okFlag || !okResets {
 		return s, 0, 0

@@ -38,10 +38,10 @@ func TestReadReply(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []judged{
-		{at: 77, flag: charged, states: []sendgate.CapState{
+		{at: 77, flag: charged, fresh: make([]bool, 1), states: []sendgate.CapState{
 			{Cap: sendgate.Cap{Window: time.Minute}, Used: 3, ResetsAt: time.UnixMilli(1500).UTC(), LapsesAt: time.UnixMilli(2000).UTC(), ReturnsAt: time.UnixMilli(2500).UTC()},
 		}},
-		{at: 77, states: []sendgate.CapState{
+		{at: 77, fresh: make([]bool, 2), states: []sendgate.CapState{
 			{Cap: sendgate.Cap{Window: time.Minute}, Used: 2, Full: true}, {Cap: sendgate.Cap{Window: time.Minute, Limit: 1}},
 		}},
 	}
@@ -64,7 +64,7 @@ func TestOddRepliesAreErrors(t *testing.T) {
 		"a list inside":        []any{int64(9), int64(1), []any{int64(1)}, int64(0), int64(5)},
 		"a negative count":     numbers(9, 1, -1, 0, 5),
 		"an admission unknown": numbers(9, 4, 1, 0, 5),
-		"a flag unknown":       numbers(9, 1, 1, 3, 5),
+		"a flag unknown":       numbers(9, 1, 1, 4, 5),
 		"a lapse too short":    numbers(9, 1, 1, 2, 5, 6),
 		"a lapse of no time":   numbers(9, 1, 1, 2, 5, 0, 7),
 		"admitted while full":  numbers(9, 1, 1, 1, 5),

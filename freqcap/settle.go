@@ -29,6 +29,7 @@ type order struct {
 	id, channel string
 	at          int64 // milliseconds; 0 is now
 	hold        int64
+	token       string
 	counters    []counter
 	done        receipt
 }
@@ -77,7 +78,7 @@ func (l *Limiter) carryOut(ctx context.Context, orders []*order) {
 
 func settleArguments(orders []*order) (args []any) {
 	for _, o := range orders {
-		args = append(args, o.what, o.id, o.channel, o.at, o.hold, len(o.counters))
+		args = append(args, o.what, o.id, o.channel, o.at, o.hold, o.token, len(o.counters))
 		for _, k := range o.counters {
 			args = append(args, k.name, k.span, k.limit, k.tally)
 		}
@@ -118,7 +119,7 @@ func readSettled(reply any, orders []*order) error {
 // conclude makes an end of what is held for candidates of several subjects: where
 // every part has room it is kept, or held for as long as the check's category
 // says; otherwise it is dropped. What nobody gets to lapses by itself.
-func (l *Limiter) conclude(ctx context.Context, candidates [][]*item) {
+func (l *Limiter) conclude(ctx context.Context, candidates [][]*item, token string) {
 	var orders []*order
 	ordered := map[*order]*item{}
 	for _, parts := range candidates {
@@ -136,7 +137,7 @@ func (l *Limiter) conclude(ctx context.Context, candidates [][]*item) {
 				continue
 			}
 			o := &order{
-				key: it.key, what: what, id: it.id, channel: it.channel, at: it.judged.at, hold: it.ask.Hold.Milliseconds(),
+				key: it.key, what: what, id: it.id, channel: it.channel, at: it.judged.at, hold: it.ask.Hold.Milliseconds(), token: token, counters: it.counters,
 			}
 			orders, ordered[o] = append(orders, o), it
 		}
@@ -157,10 +158,12 @@ func (l *Limiter) conclude(ctx context.Context, candidates [][]*item) {
 
 var errLapsed = errors.New("what was held had lapsed before all subjects had answered")
 
-// dropped takes an item's own slots out of what is said of its caps.
+// dropped takes slots that an item does not keep out of what is said of its caps.
 func (it *item) dropped() {
 	for i := range it.judged.states {
-		it.judged.states[i].Used = max(0, it.judged.states[i].Used-1)
+		if it.judged.fresh[i] {
+			it.judged.states[i].Used--
+		}
 	}
 }
 

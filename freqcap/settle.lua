@@ -7,10 +7,12 @@
 --             hold is; 'drop': it is dropped
 --   id        6 bytes
 --   channel   2 bytes, or '': every channel
---   at        when that was, in milliseconds; 0 is now. Of 'confirm' and 'drop',
---             when the hold began
+--   at        when that was, in milliseconds; 0 is now. A failure is of an attempt
+--             before if that is 10 s or more before the slot was taken. Of
+--             'confirm', when the hold began
 --   hold      in milliseconds, to confirm; 0 is for good
---   n         the number of caps that the report names
+--   token     of the short hold that is dropped
+--   n         the number of caps that the report names, or that are confirmed
 --   n fours   name, span, limit and tally of their counters: a delivery is
 --             counted in each that knows nothing of it
 --
@@ -25,20 +27,8 @@
 
 local arg = 1
 
--- Takes the holds of an id off that satisfy a channel and began between two
--- times.
-local function unhold(id, tag, from, by)
-  local kept, found = {}, false
-  for _, hold in ipairs(holds) do
-    if hold.id == id and (tag == '' or hold.tag == tag) and hold.since >= from and hold.since <= by then
-      found, changed = true, true
-    else
-      kept[#kept + 1] = hold
-    end
-  end
-  holds = kept
-  return found
-end
+-- Clocks of those who report may be behind by so much.
+local tolerance = 10000
 
 -- Whether what happened at some time counts in a section.
 local function counts(s, at)
@@ -86,8 +76,9 @@ local function giveBack(seen, s, id, tag, at)
   local entry = entryOf(s.log, id)
   local known = entry or noteOf(s, id, tag, 'uUgl')
   while entry and (tag == '' or sub(s.log, entry + 12, entry + 13) == tag) do
-    if byte(s.log, entry) >= 128 or timeAt(s.log, entry) > at then
+    if byte(s.log, entry) >= 128 or at and timeAt(s.log, entry) > at + tolerance then
       seen.before = true
+      seen.ignored = byte(s.log, entry) < 128
       return known
     end
     if rare.release(s, entry, id, sub(s.log, entry + 12, entry + 13), 'g') then
@@ -101,7 +92,7 @@ local function giveBack(seen, s, id, tag, at)
     entry = entryOf(s.log, id)
   end
   local note = entry and noteOf(s, id, tag, 'u')
-  if note and timeAt(s.note, note) <= at then
+  if note and not (at and timeAt(s.note, note) > at + tolerance) then
     local channel = sub(s.note, note + 12, note + 13)
     rare.unnote(s, note)
     rare.addNote(s, timeAt(s.log, entry), id, channel, 'g')
@@ -112,51 +103,78 @@ local function giveBack(seen, s, id, tag, at)
   return known
 end
 
+-- Makes a short hold a long one, or none. Another ask of the same id may have
+-- taken over what it held; all that matters is that it is there.
+local function confirm(seen, id, tag, at, length, from, n)
+  local names = {}
+  seen.settled = true
+  for i = 1, n do
+    local name = ARGV[from + 4 * i - 4]
+    local s = byName[name]
+    if not s or not entryOf(open(s).log, id) then
+      seen.settled = false
+    elseif rare.unhold(name, id, tag, true) then
+      names[#names + 1] = name
+    end
+  end
+  if length > 0 then
+    rare.hold({short = false, since = at, till = at + length, token = '......', id = id, tag = tag, names = names})
+  end
+end
+
 local result = {}
 
 local function settle()
-  local what, id, tag, at, length, n = ARGV[arg], ARGV[arg + 1], ARGV[arg + 2], tonumber(ARGV[arg + 3]), tonumber(ARGV[arg + 4]), tonumber(ARGV[arg + 5])
-  local from = arg + 6
+  local what, id, tag, at, length, n = ARGV[arg], ARGV[arg + 1], ARGV[arg + 2], tonumber(ARGV[arg + 3]), tonumber(ARGV[arg + 4]), tonumber(ARGV[arg + 6])
+  local token, from = ARGV[arg + 5], arg + 7
   arg = from + 4 * n
   local seen, others = {over = 0}, {}
+  local dated = at > 0 and at
   if at == 0 or at > now then
     at = now
   end
   if what == 'confirm' then
-    for _, hold in ipairs(holds) do
-      seen.settled = seen.settled or hold.id == id and hold.tag == tag and hold.since == at
-    end
-    if seen.settled then
-      rare.renew(id, tag, at, length)
-    end
+    confirm(seen, id, tag, at, length, from, n)
+    n = 0
   elseif what == 'drop' then
-    rare.drop({id = id, tag = tag, since = at}, nil)
-    seen.back = unhold(id, tag, at, at)
-  else
-    local does = what == 'delivered' and deliver or giveBack
+    for h = #holds, 1, -1 do
+      local hold = holds[h]
+      if hold.short and hold.token == token and hold.id == id and hold.tag == tag then
+        table.remove(holds, h)
+        rare.drop(hold, nil)
+        seen.back, changed = true, true
+      end
+    end
+    n = 0
+  elseif what == 'delivered' then
     for _, s in ipairs(sections) do
-      if does(seen, open(s), id, tag, at) and s.kind == 62 then
+      if deliver(seen, open(s), id, tag, at) and s.kind == 62 then
         others[#others + 1] = s.name
       end
     end
-    if unhold(id, tag, 0, what == 'delivered' and now or at) then
-      seen.settled = true
-    end
-    for i = 1, n do
-      local p = from + 4 * i - 4
-      local s = section(ARGV[p], tonumber(ARGV[p + 1]), ARGV[p + 3])
-      s.limit, s.head = tonumber(ARGV[p + 2]), nil
-      if entryOf(s.log, id) then
-        seen.before = true
-      elseif counts(s, at) then
-        if used(s) >= s.limit and s.kind ~= 62 then
-          seen.over = seen.over + 1
-        end
-        charge(s, at, six(at + delivered), id, tag)
-        seen.settled = true
-      else
-        seen.late = true
+    seen.settled = rare.endHolds(id, tag) or seen.settled
+  else
+    for _, s in ipairs(sections) do
+      if giveBack(seen, open(s), id, tag, dated) and s.kind == 62 then
+        others[#others + 1] = s.name
       end
+    end
+    seen.settled = not seen.ignored and rare.endHolds(id, tag) or seen.settled
+  end
+  for i = 1, n do
+    local p = from + 4 * i - 4
+    local s = section(ARGV[p], tonumber(ARGV[p + 1]), ARGV[p + 3])
+    s.limit, s.head = tonumber(ARGV[p + 2]), nil
+    if entryOf(s.log, id) then
+      seen.before = true
+    elseif counts(s, at) then
+      if used(s) >= s.limit and s.kind ~= 62 then
+        seen.over = seen.over + 1
+      end
+      charge(s, at, six(at + delivered), id, tag)
+      seen.settled = true
+    else
+      seen.late = true
     end
   end
   local status = 0

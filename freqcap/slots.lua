@@ -45,7 +45,7 @@ local function section(name, span, tally)
     sections[#sections + 1], byName[name] = s, s
   end
   if s.span ~= span then
-    s.span, s.head = byte(name) == 62 and max(s.span, span) or span, nil
+    s.span, s.head = byte(name) == 114 and span or max(s.span, span), nil
   end
   open(s)
   if s.kind == 98 and not s.counts then
@@ -60,12 +60,12 @@ local function section(name, span, tally)
   return s
 end
 
--- Takes a slot for an id at some time, which stamp is as it is written. Nothing
--- is taken beyond what can be written.
+-- Takes a slot for an id at some time, which stamp is as it is written. Where there
+-- are more than can be written, the oldest is forgotten.
 local function charge(s, time, stamp, id, tag)
   local log = s.log
-  if #log >= most * 14 then
-    return
+  if #log >= (s.kind == 114 and mostEntries or mostIDs) * 14 then
+    log = sub(log, 15)
   end
   if log == '' or timeAt(log, #log - 13) <= time then
     s.log = log .. stamp .. id .. tag

@@ -18,6 +18,7 @@ type judged struct {
 	at     int64
 	flag   int64
 	states []sendgate.CapState // of the part's caps
+	fresh  []bool              // of these, which a short hold has a slot of
 	err    error
 }
 
@@ -88,7 +89,7 @@ func unitsOf(items []*item) []unit {
 
 // arguments are what the script is given beside the key, laid out as the head of
 // judge.lua says.
-func (u *unit) arguments(take int) []any {
+func (u *unit) arguments(take int, token string) []any {
 	number := make(map[string]int) // of a counter, from 1
 	var counters, rest []any
 	for _, it := range u.items {
@@ -115,7 +116,7 @@ func (u *unit) arguments(take int) []any {
 			rest = append(rest, number[k.name], room)
 		}
 	}
-	return append(append([]any{max(take, 0), len(number)}, counters...), rest...)
+	return append(append([]any{max(take, 0), token, len(number)}, counters...), rest...)
 }
 
 func (u *unit) fail(err error) {

@@ -45,11 +45,13 @@ if not changed then
   return result
 end
 
-local parts, n, last = {'', ''}, 2, 0
+local parts, n, last, gone = {'', ''}, 2, 0, false
 for i = 1, #sections do
   local s = sections[i]
   local leaves = over(s)
-  if leaves + slack > now then
+  if leaves + slack <= now then
+    byName[s.name], gone = nil, true
+  else
     last = max(last, leaves)
     if s.dirty then
       local head = s.head and sub(held, s.from, s.head) or rare.two(#s.name) .. s.name .. sub(six(s.span), 2) .. rare.two(s.limit)
@@ -66,12 +68,25 @@ if n == 2 then
   call('PEXPIRE', KEYS[1], 0)
   return result
 end
+if gone and #holds > 0 then -- those of which nothing is left
+  local standing = {}
+  for _, hold in ipairs(holds) do
+    for _, name in ipairs(hold.names) do
+      if byName[name] then
+        standing[#standing + 1] = hold
+        break
+      end
+    end
+  end
+  holds = standing
+end
 parts[1] = char(49, floor(#holds / 256), #holds % 256)
 if #holds > 0 then
+  local written = {}
   for i, hold in ipairs(holds) do
-    holds[i] = six(hold.since) .. six(hold.till) .. hold.id .. hold.tag
+    written[i] = rare.writeHold(hold)
   end
-  parts[2] = table.concat(holds)
+  parts[2] = table.concat(written)
 end
 call('SET', KEYS[1], table.concat(parts), 'PX', max(last - now, 0) + slack)
 return result
