@@ -90,11 +90,10 @@ func (c *Cap) sameFields(subject Field, by []Field) bool {
 
 var byCategory = []Field{fieldCategory}
 
-// CapsFor lists the caps that apply to a user: the category's own, each with
-// the user's limit where both count per category over the same window, and the
-// user's others, which are rolling.
-func (c *Category) CapsFor(users []UserCap) []Cap {
-	caps := c.Caps
+// CapsFor adds a user's own caps to the category's: the user's limit takes the
+// place of another where both count per category over the same window, and the
+// user's others are rolling.
+func (c *Category) CapsFor(caps []Cap, users []UserCap) []Cap {
 	if !c.UserCaps {
 		return caps
 	}
@@ -114,6 +113,7 @@ func (c *Category) withLimit(caps []Cap, by []Field, window time.Duration, limit
 	for i := range caps {
 		if caps[i].Kind != CapCalendar && caps[i].Window == window && caps[i].sameFields("", by) {
 			caps[i].Limit, found = limit, true
+			caps[i].Kept = max(0, min(caps[i].Kept, limit-1)) // a lower limit is not all kept
 		}
 	}
 	if !found {
@@ -163,6 +163,7 @@ type CapState struct {
 	Used      int       // slots taken within the window, this check's own included if it was charged
 	ResetsAt  time.Time // when the next slot comes free; zero when none ever will or none is taken
 	Full      bool      // this cap had no room for the check
+	Unjudged  bool      // it could not be judged: nothing else is known of it
 	Zone      string    // by whose clock a calendar is read
 	At        time.Time // when it was judged, where that is another clock's time than the check's: of another subject than the user; zero otherwise
 

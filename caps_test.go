@@ -145,12 +145,54 @@ func TestACapThatCannotBeJudged(t *testing.T) {
 	}
 }
 
+// A cap that could be judged and is full denies, whatever of the others; where all
+// that could be have room, only those that could not decide.
+func TestSomeCapsCannotBeJudged(t *testing.T) {
+	const hour, day = time.Hour, 24 * time.Hour
+	spec := func(hourly, daily string) sendgate.CategorySpec {
+		return sendgate.CategorySpec{Caps: []sendgate.CapSpec{
+			{By: []sendgate.Field{}, Window: "1h", Limit: limitOf(5), OnUnverifiable: hourly},
+			{By: []sendgate.Field{"channel"}, Window: "24h", Limit: limitOf(5), OnUnverifiable: daily},
+		}}
+	}
+	for _, c := range []struct {
+		name          string
+		hourly, daily string
+		world         world
+		want          string
+		judged, open  int
+	}{
+		{"the other is full", "allow", "allow", world{unjudged: map[time.Duration]bool{day: true}, full: map[time.Duration]time.Time{hour: noon.Add(time.Hour)}}, "suppress frequency_cap caps retry 30T13:00:00.000", 1, 0},
+		{"it may be passed", "suppress", "allow", world{unjudged: map[time.Duration]bool{day: true}}, "allow unverified caps degraded", 1, 1},
+		{"it may not be passed", "allow", "suppress", world{unjudged: map[time.Duration]bool{day: true}}, "suppress unverifiable caps degraded retry 30T12:00:05.000", 1, 0},
+		{"neither", "allow", "allow", world{unjudged: map[time.Duration]bool{hour: true, day: true}}, "allow unverified caps degraded", 0, 2},
+	} {
+		gate, _ := newGate(&c.world, capCatalog(t, spec(c.hourly, c.daily), sendgate.CategorySpec{}), noon)
+		d, err := gate.Decide(t.Context(), ask("ads"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if summary(d) != c.want || len(d.Caps) != c.judged || len(d.Uncapped) != c.open {
+			t.Errorf("%s: %s, %d judged and %d uncapped; want %s, %d and %d", c.name, summary(d), len(d.Caps), len(d.Uncapped), c.want, c.judged, c.open)
+		}
+		for _, b := range d.Uncapped {
+			if b.Window == day && (len(b.Values) != 1 || b.Values[0] != "push") {
+				t.Errorf("%s: the uncapped cap is of %q", c.name, b.Values)
+			}
+		}
+	}
+}
+
 // Of a list of one user the first so many that may go are allowed, whether caps
 // apply to them or not, over the parts that a long list is judged in.
 func TestTakingTheFirst(t *testing.T) {
 	capped := sendgate.CategorySpec{Caps: []sendgate.CapSpec{{By: []sendgate.Field{}, Window: "24h", Limit: limitOf(5)}}}
 	verdicts := func(w *world, take int, topics ...string) string {
-		gate, _ := newGate(w, capCatalog(t, capped, sendgate.CategorySpec{}), noon)
+		var transactional sendgate.CategorySpec
+		if w.cacheDown {
+			transactional = capped
+		}
+		gate, _ := newGate(w, capCatalog(t, capped, transactional), noon)
 		var checks []sendgate.Check
 		for i, topic := range topics {
 			check := ask(topic)
@@ -180,6 +222,8 @@ func TestTakingTheFirst(t *testing.T) {
 		{"essential", &world{}, 2, []string{"alarms", "ads", "alarms", "ads"}, "yy--"},
 		{"opted out", &world{records: out}, 1, []string{"orders", "ads", "ads"}, "ny-"},
 		{"caps that cannot be judged", &world{capsErr: errors.New("down")}, 1, []string{"ads", "alarms", "alarms"}, "?y-"},
+		{"caps beside records that cannot be read", &world{cacheDown: true, storeUp: true}, 1, []string{"orders", "orders", "alarms"}, "Y--"},
+		{"the same, and one that is not capped first", &world{cacheDown: true, storeUp: true}, 2, []string{"alarms", "ads", "orders", "orders"}, "y?Y-"},
 	} {
 		if got := verdicts(c.world, c.take, c.list...); got != c.want {
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)
@@ -215,5 +259,67 @@ func TestOutcomesNameTheCapsOfTheirFields(t *testing.T) {
 	}
 	if len(w.reports) != 4 || !w.reports[0].At.Equal(noon) || w.reports[0].Caps[0].Values[0] != "c" || watch.settled != 4 {
 		t.Errorf("%d were settled: %+v", watch.settled, w.reports)
+	}
+}
+
+// Of reports that are taken together the records are read in one go, and only
+// those that matter.
+func TestOutcomesOfCapsThatGoByTheRecord(t *testing.T) {
+	monthly := sendgate.CategorySpec{Caps: []sendgate.CapSpec{{By: []sendgate.Field{}, Kind: "calendar", Window: "month", Limit: limitOf(5)}}}
+	rolling := sendgate.CategorySpec{Caps: []sendgate.CapSpec{{By: []sendgate.Field{}, Window: "24h", Limit: limitOf(5)}}}
+	w := &world{records: map[sendgate.UserID]*sendgate.Preferences{"u": {QuietHours: nightIn("Asia/Tokyo")}}}
+	gate, _ := newGate(w, capCatalog(t, monthly, rolling), noon)
+	var outcomes []sendgate.Outcome
+	for i := range 30 {
+		o := sendgate.Outcome{Check: ask([]string{"ads", "orders", "alarms"}[i%3]), Fate: sendgate.Delivered}
+		o.Check.NotificationID = fmt.Sprint("n", i)
+		outcomes = append(outcomes, o)
+	}
+	settled := gate.Settle(t.Context(), outcomes)
+	if w.reads != 1 || len(w.reports) != 30 || settled[0].Caps[0].Zone.Name() != "Asia/Tokyo" {
+		t.Errorf("%d reads, %d reports, %+v", w.reads, len(w.reports), settled[0])
+	}
+	w.cacheDown, w.reports = true, nil
+	for i, s := range gate.Settle(t.Context(), outcomes) {
+		var e *sendgate.Error
+		if failed := errors.As(s.Err, &e) && e.Code == sendgate.CodeStoreUnavailable; failed != (i%3 == 0) {
+			t.Errorf("%s: %v", outcomes[i].Check.Topic, s.Err)
+		}
+	}
+	if len(w.reports) != 20 {
+		t.Errorf("%d reports got through", len(w.reports))
+	}
+}
+
+// A user's own limit stands before one of a value, and no limit that is lower
+// than the catalog's is kept as a whole.
+func TestAUsersOwnLimitStands(t *testing.T) {
+	capped := sendgate.CategorySpec{
+		UserCaps: &sendgate.UserCapsSpec{Ceiling: limitOf(20)},
+		Caps:     []sendgate.CapSpec{{By: []sendgate.Field{"category"}, Window: "24h", Limit: limitOf(5), Keep: &sendgate.KeepSpec{Slots: 2, For: "high"}}},
+	}
+	daily := sendgate.Duration(24 * time.Hour)
+	for _, c := range []struct {
+		name  string
+		user  []sendgate.UserCap
+		value int
+		want  string // room and limit
+	}{
+		{"the catalog's", nil, 5, "3/5"},
+		{"a value's", nil, 1, "1/1"},
+		{"a user's beside it", []sendgate.UserCap{{Category: "m", MaxCount: 2, Window: daily}}, 9, "1/2"},
+		{"none", []sendgate.UserCap{{Category: "m", MaxCount: 0, Window: daily}}, 9, "0/0"},
+	} {
+		w := &world{records: map[sendgate.UserID]*sendgate.Preferences{"u": {Caps: c.user}}}
+		gate := sendgate.NewGate(sendgate.Options{
+			Catalog: capCatalog(t, capped, sendgate.CategorySpec{}), Overlay: w, Records: w, Caps: w, Observer: &watcher{}, Now: func() time.Time { return noon },
+			Limits: fixedLimits{"[category] [m]": {{Window: daily, Limit: c.value}}},
+		})
+		if _, err := gate.Decide(t.Context(), ask("ads")); err != nil {
+			t.Fatal(err)
+		}
+		if got := asked(w)[0]; !strings.HasSuffix(got, " "+c.want) {
+			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		}
 	}
 }

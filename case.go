@@ -23,7 +23,8 @@ type checkCase struct {
 	zone         *quiet.Zone
 	reason       Reason     // why an allow would be one
 	bound        []BoundCap // the caps that apply
-	capStates    []CapState // once caps were looked at
+	unjudged     []BoundCap // of these, those that could not be judged
+	capStates    []CapState // of the others, once they were looked at
 	capsReady    time.Time  // first instant at which all caps have room, as far as is known; zero is now
 	capsNever    bool       // no such instant
 	waiting      bool       // ended by quiet hours; a look at its caps dates it
@@ -126,13 +127,20 @@ func (c *checkCase) hours() (h quiet.Hours) {
 	return h
 }
 
-// learn keeps what a look at the caps has shown.
+// learn keeps what a look at the caps has shown. Where one that could be judged is
+// full, the others do not matter.
 func (c *checkCase) learn(a CapAnswer) {
+	c.unjudged = nil
+	if a.Err != nil {
+		c.sort(&a)
+	}
 	c.capStates, c.passed, c.decision.CapsAt, c.decision.Hold = a.Caps, a.Passed, a.At, c.category.Hold
+	full := false
 	for i, s := range a.Caps {
 		if s.Cap.Kind == CapCalendar {
 			a.Caps[i].Zone = c.zone.Name()
 		}
+		full = full || s.Full
 		switch {
 		case !s.Full:
 		case s.ResetsAt.IsZero():
@@ -141,6 +149,26 @@ func (c *checkCase) learn(a CapAnswer) {
 			c.capsReady = s.ResetsAt
 		}
 	}
+	if len(c.unjudged) > 0 && !full {
+		c.err = a.Err
+	}
+}
+
+// sort takes the caps that could not be judged out of an answer.
+func (c *checkCase) sort(a *CapAnswer) {
+	if len(a.Caps) == 0 {
+		c.unjudged = c.bound
+		return
+	}
+	judged := make([]CapState, 0, len(a.Caps))
+	for i, s := range a.Caps {
+		if s.Unjudged {
+			c.unjudged = append(c.unjudged, c.bound[i])
+		} else {
+			judged = append(judged, s)
+		}
+	}
+	a.Caps = judged
 }
 
 // passesAt dates a defer or a suppress: the first instant, not before the

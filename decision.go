@@ -80,7 +80,7 @@ type Decision struct {
 	Caps           []CapState
 	CapsAt         time.Time     // when the caps were judged, by their own clock; zero if they were not
 	Hold           time.Duration // after which the slots lapse unless delivery is reported; 0: never
-	Uncapped       []Cap         // that an allow should have been judged by, and was not
+	Uncapped       []BoundCap    // that an allow should have been judged by, and was not
 }
 
 // Finding is what one step found, for a person to read.

@@ -92,12 +92,13 @@ type CapAsk struct {
 	Caps           []BoundCap
 }
 
-// CapAnswer is how the caps of one ask stood. On an error nothing is known to
-// have been charged.
+// CapAnswer is how the caps of one ask stood. Where some could not be judged, Err
+// says why: the others are charged if all have room and the OnUnverifiable of
+// those lets the check go, and nothing is known to have been charged otherwise.
 type CapAnswer struct {
-	Admitted bool
+	Admitted bool       // every cap had room
 	Passed   bool       // it would have been admitted, and as many as were to be taken had been
-	Caps     []CapState // in the order of the ask
+	Caps     []CapState // in the order of the ask; none if Err is of all of them
 	At       time.Time  // when it was judged, by the clock of the caps; zero if there was nothing to judge
 	Err      error
 }

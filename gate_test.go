@@ -20,6 +20,7 @@ type world struct {
 	cacheDown bool // and with it every record, unless storeUp
 	storeUp   bool
 	capsErr   error
+	unjudged  map[time.Duration]bool      // windows of caps that cannot be judged though others can
 	full      map[time.Duration]time.Time // by window: when a full cap has room again
 	used      int
 
@@ -59,6 +60,11 @@ func (w *world) Judge(_ context.Context, asks []sendgate.CapAsk, take int) []sen
 		}
 		answers[i].Admitted = true
 		for _, c := range ask.Caps {
+			if w.unjudged[c.Window] {
+				answers[i].Admitted, answers[i].Err = false, errors.New("down")
+				answers[i].Caps = append(answers[i].Caps, sendgate.CapState{Unjudged: true})
+				continue
+			}
 			resets, full := w.full[c.Window]
 			answers[i].Admitted = answers[i].Admitted && !full
 			answers[i].Caps = append(answers[i].Caps, sendgate.CapState{Cap: c.Cap, Used: w.used, Full: full, ResetsAt: resets})

@@ -2,6 +2,7 @@ package sendgate
 
 import (
 	"context"
+	"slices"
 	"time"
 )
 
@@ -107,28 +108,30 @@ func (o *Outcome) Validate(catalog *Catalog) error {
 }
 
 // Settle takes reports of what became of notifications, in order. One that is
-// wrong fails alone. Reporting the same again does no harm.
+// wrong, or whose caps cannot be found out, fails alone. Reporting the same again
+// does no harm.
 func (g *Gate) Settle(ctx context.Context, outcomes []Outcome) []Settlement {
 	catalog := g.Catalog()
 	settled := make([]Settlement, len(outcomes))
-	reports, which := make([]CapReport, 0, len(outcomes)), make([]int, 0, len(outcomes))
 	for i := range outcomes {
-		o, s := &outcomes[i], &settled[i]
-		s.Outcome = o
-		if s.Err = o.Validate(catalog); s.Err != nil {
-			continue
+		settled[i].Outcome = &outcomes[i]
+		settled[i].Err = outcomes[i].Validate(catalog)
+	}
+	g.nameCaps(ctx, catalog, settled)
+	reports, which := make([]CapReport, 0, len(outcomes)), make([]*Settlement, 0, len(outcomes))
+	for i := range settled {
+		if s, o := &settled[i], &outcomes[i]; s.Err == nil {
+			reports = append(reports, CapReport{
+				User: o.Check.User, NotificationID: o.Check.NotificationID, Channel: o.Check.Channel, Fate: o.Fate, At: o.At, Caps: s.Caps,
+			})
+			which = append(which, s)
 		}
-		s.Caps = g.capsOf(ctx, catalog, o)
-		reports = append(reports, CapReport{
-			User: o.Check.User, NotificationID: o.Check.NotificationID, Channel: o.Check.Channel, Fate: o.Fate, At: o.At, Caps: s.Caps,
-		})
-		which = append(which, i)
 	}
 	for k, receipt := range g.caps.Settle(ctx, reports) {
-		s := &settled[which[k]]
+		s := which[k]
 		s.Status, s.At, s.Over = receipt.Status, receipt.At, receipt.Over
 		if receipt.Err != nil {
-			s.Err = &Error{Code: CodeStoreUnavailable, Detail: "the Redis that holds the caps did not answer: repeat the report", Err: receipt.Err}
+			s.Err = unsettled("the Redis that holds the caps did not answer: repeat the report", receipt.Err)
 		}
 	}
 	for i := range settled {
@@ -139,18 +142,39 @@ func (g *Gate) Settle(ctx context.Context, outcomes []Outcome) []Settlement {
 	return settled
 }
 
-// capsOf are the caps that the fields of a reported delivery name: the catalog's,
-// and those of the user, as far as they can be read.
-func (g *Gate) capsOf(ctx context.Context, catalog *Catalog, o *Outcome) []BoundCap {
-	if o.Check.Topic == "" || o.Fate != Delivered {
-		return nil
-	}
-	var c checkCase
-	c.open(&o.Check, catalog, g.now())
-	if c.category.Essential {
-		return nil
-	}
+func unsettled(detail string, err error) error {
+	return &Error{Code: CodeStoreUnavailable, Detail: detail, Err: err}
+}
+
+// nameCaps finds the caps that the fields of reported deliveries name: the
+// catalog's, and those of the users, whose records are read where they matter.
+func (g *Gate) nameCaps(ctx context.Context, catalog *Catalog, settled []Settlement) {
 	r := &round{Gate: g, catalog: catalog}
-	r.read(ctx, []*checkCase{&c})
-	return r.boundCaps(&c)
+	cases := make(map[*Settlement]*checkCase)
+	var ask []*checkCase
+	for i := range settled {
+		s := &settled[i]
+		if s.Err != nil || s.Outcome.Check.Topic == "" || s.Outcome.Fate != Delivered {
+			continue
+		}
+		c := &checkCase{}
+		c.open(&s.Outcome.Check, catalog, g.now())
+		if cases[s] = c; c.category.capsNeedRecord() {
+			ask = append(ask, c)
+		}
+	}
+	r.read(ctx, ask)
+	for s, c := range cases {
+		if c.err != nil {
+			s.Err = unsettled("the user's record, which the caps depend on, could not be read: repeat the report", c.err)
+			continue
+		}
+		s.Caps = r.boundCaps(c)
+	}
+}
+
+// capsNeedRecord tells whether what caps apply, or how they count, depends on the
+// user's record.
+func (c *Category) capsNeedRecord() bool {
+	return !c.Essential && (c.UserCaps || slices.ContainsFunc(c.Caps, func(own Cap) bool { return own.Kind == CapCalendar }))
 }

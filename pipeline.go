@@ -68,8 +68,8 @@ func (c *checkCase) unverifiable(step Step) UnverifiablePolicy {
 	if step != StepCaps {
 		return c.category.OnUnverifiable
 	}
-	for _, b := range c.bound {
-		if b.OnUnverifiable == UnverifiableSuppress {
+	for i := range c.unjudged {
+		if c.unjudged[i].OnUnverifiable == UnverifiableSuppress {
 			return UnverifiableSuppress
 		}
 	}
@@ -97,10 +97,7 @@ func (c *checkCase) endUnverified(step Step) {
 		c.end(Suppress, ReasonUnverifiable)
 		c.passesAt(c.at.Add(unverifiableRetry))
 	default:
-		c.reason = ReasonUnverified
-		for i := range c.bound {
-			c.decision.Uncapped = append(c.decision.Uncapped, c.bound[i].Cap)
-		}
+		c.reason, c.decision.Uncapped = ReasonUnverified, c.unjudged
 	}
 }
 

@@ -3,6 +3,7 @@ package sendgate
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/sendgate/sendgate/quiet"
@@ -113,11 +114,14 @@ func (r *round) caps(ctx context.Context, open []*checkCase) {
 		if !c.judged {
 			c.find("no caps apply")
 		}
-		if !c.judged || c.err != nil {
+		if !c.judged {
 			continue
 		}
 		if !c.closed {
 			c.decision.Caps = c.capStates
+		}
+		if c.err != nil {
+			continue
 		}
 		full := 0
 		for _, s := range c.capStates {
@@ -148,48 +152,51 @@ func (c *Category) capVerdict() Verdict {
 // others, in one go. Checks without caps are left unjudged, unless only so many
 // checks are to be taken.
 func (r *round) judge(ctx context.Context, cases []*checkCase) {
-	asks := make([]CapAsk, 0, len(cases))
-	asked := make([]*checkCase, 0, len(cases))
 	for _, c := range cases {
 		c.bound = r.boundCaps(c)
-		counted := r.taking && !c.ended
-		switch {
-		case len(c.bound) == 0 && !counted:
-		case len(c.bound) > 0 && c.cacheDown && r.capsBesideRecords:
-			c.judged, c.err = true, errCapsDown
-		default:
-			c.judged = true
+		c.judged = len(c.bound) > 0 || r.taking && !c.ended
+	}
+	// Where only so many are taken all are of one user, and one Redis.
+	allDown := r.taking && slices.ContainsFunc(cases, r.capsDown)
+	asks := make([]CapAsk, 0, len(cases))
+	full := r.taking && r.take == 0 // with checks of an earlier part of the list
+	for _, c := range cases {
+		if c.judged && !allDown && !r.capsDown(c) {
 			asks = append(asks, CapAsk{
 				User: c.check.User, NotificationID: c.check.NotificationID, Channel: c.check.Channel,
-				Look: !r.reserve || c.ended, Hold: c.category.Hold, Caps: c.bound,
+				Look: !r.reserve || c.ended || full, Hold: c.category.Hold, Caps: c.bound,
 			})
-			asked = append(asked, c)
 		}
 	}
-	if len(asks) == 0 {
-		return
+	var answers []CapAnswer
+	if len(asks) > 0 {
+		answers = r.Gate.caps.Judge(ctx, asks, r.take)
 	}
-	all := r.taking && r.take == 0 // have been taken, from an earlier part of the list
-	for i := range asks {
-		asks[i].Look = asks[i].Look || all
-	}
-	for i, a := range r.Gate.caps.Judge(ctx, asks, r.take) {
-		c := asked[i]
-		if c.err = a.Err; a.Err == nil {
-			c.learn(a)
-		} else if len(c.bound) == 0 { // there was nothing to judge
-			c.err, a.Admitted = nil, true
+	for _, c := range cases {
+		if !c.judged {
+			continue
 		}
+		a := CapAnswer{Err: errCapsDown}
+		if !allDown && !r.capsDown(c) {
+			a, answers = answers[0], answers[1:]
+		}
+		c.learn(a)
 		if r.taking && !c.ended {
 			r.count(c, a.Admitted)
 		}
 	}
 }
 
+// capsDown tells whether the caps of a check are where its record could not be
+// read.
+func (r *round) capsDown(c *checkCase) bool {
+	return r.capsBesideRecords && c.cacheDown && len(c.bound) > 0
+}
+
 // count counts a check that may go, where only so many are to be taken. One that
 // goes although nobody could tell counts as well.
 func (r *round) count(c *checkCase, admitted bool) {
-	goes := admitted || c.err != nil && c.unverifiable(StepCaps) == UnverifiableAllow
+	goes := admitted || len(c.bound) == 0 || c.err != nil && c.unverifiable(StepCaps) == UnverifiableAllow
 	switch {
 	case !goes || c.passed:
 	case r.take > 0:
@@ -210,7 +217,7 @@ func (r *round) boundCaps(c *checkCase) []BoundCap {
 	if c.record != nil {
 		users = c.record.Caps
 	}
-	caps := r.valueLimits(c, c.category.CapsFor(users))
+	caps := c.category.CapsFor(r.valueLimits(c, c.category.Caps), users)
 	bound := make([]BoundCap, 0, len(caps))
 next:
 	for _, own := range caps {

@@ -95,7 +95,7 @@ topics: {t: {category: c}}
 	} {
 		category, _ := catalog.Category(c.category)
 		limits := []int{}
-		for _, cap := range category.CapsFor(c.own) {
+		for _, cap := range category.CapsFor(category.Caps, c.own) {
 			limits = append(limits, cap.Limit)
 		}
 		if diff := cmp.Diff(c.want, limits); diff != "" {

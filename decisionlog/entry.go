@@ -18,7 +18,7 @@ type Kind string
 // The kinds.
 const (
 	KindDecision Kind = "decision" // an allow that was charged, or a denial by a full cap
-	KindUncapped Kind = "uncapped" // an allow that no cap could judge
+	KindUncapped Kind = "uncapped" // an allow, and those of its caps that could not be judged
 	KindOutcome  Kind = "outcome"  // what became of a notification
 	KindOpen     Kind = "open"     // a gate has opened the file: what stands before may be torn
 	KindGap      Kind = "gap"      // entries are missing here
@@ -54,7 +54,7 @@ type Cap struct {
 	Subject   sendgate.Field    `json:"subject,omitempty"` // empty: the user
 	SubjectID string            `json:"subject_id,omitempty"`
 	By        []sendgate.Field  `json:"by,omitempty"`
-	Values    []string          `json:"values,omitempty"` // of By; none where a cap was not judged
+	Values    []string          `json:"values,omitempty"` // of By
 	Window    sendgate.Duration `json:"window,omitempty"`
 	Buckets   int               `json:"buckets,omitempty"`
 	Remember  sendgate.Duration `json:"remember,omitempty"`
@@ -101,19 +101,19 @@ func (e *Entry) check() error {
 		return fmt.Errorf("verdict %q is not known", sendgate.Clip(e.Verdict))
 	}
 	for i := range e.Caps {
-		if err := e.Caps[i].check(e.Kind != KindUncapped); err != nil {
+		if err := e.Caps[i].check(); err != nil {
 			return fmt.Errorf("cap %d: %w", i+1, err)
 		}
 	}
 	return nil
 }
 
-// check says what is wrong with a cap. One that was judged has values.
-func (c *Cap) check(judged bool) error {
+// check says what is wrong with a cap.
+func (c *Cap) check() error {
 	switch {
-	case judged && len(c.By) != len(c.Values):
+	case len(c.By) != len(c.Values):
 		return fmt.Errorf("%d fields with %d values", len(c.By), len(c.Values))
-	case judged && c.Subject != "" && c.SubjectID == "":
+	case c.Subject != "" && c.SubjectID == "":
 		return errors.New("a subject without an id")
 	case c.Limit < 0 || c.Limit > sendgate.MaxCapLimit || c.Kept < 0 || c.At < 0 || c.At > latest:
 		return errors.New("a number is out of range")

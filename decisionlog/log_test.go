@@ -42,8 +42,11 @@ func TestWhatIsWrittenDown(t *testing.T) {
 	denied.Verdict, denied.Reason = sendgate.Suppress, sendgate.ReasonFrequencyCap
 	denied.Caps = []sendgate.CapState{{Cap: daily, SubjectID: string(check.User), Values: []string{}, Used: 2, Full: true, Zone: "Europe/Berlin"}}
 	l.Decided(&check, &denied, sendgate.Reserve)
-	uncapped := sendgate.Decision{NotificationID: "n2", User: "v", Reason: sendgate.ReasonUnverified, Uncapped: []sendgate.Cap{household}}
+	uncapped := sendgate.Decision{NotificationID: "n2", User: "v", Reason: sendgate.ReasonUnverified, Uncapped: []sendgate.BoundCap{{Cap: household, SubjectID: "h", Values: []string{"push"}}}}
 	l.Decided(&check, &uncapped, sendgate.Reserve)
+	partly := uncapped
+	partly.NotificationID, partly.Caps, partly.CapsAt = "n3", d.Caps[:1], noon
+	l.Decided(&check, &partly, sendgate.Reserve)
 	l.Settled(&sendgate.Settlement{
 		Outcome: &sendgate.Outcome{Check: check, Fate: sendgate.Delivered, At: noon}, Status: sendgate.StatusSettled, At: noon.Add(time.Second),
 		Caps: []sendgate.BoundCap{{Cap: daily, SubjectID: string(check.User), Values: []string{}, Zone: zone}},
@@ -64,12 +67,12 @@ func TestWhatIsWrittenDown(t *testing.T) {
 	day := decisionlog.Cap{Kind: "calendar", Period: "day", Remember: sendgate.Duration(48 * time.Hour), Zone: "Europe/Berlin", Limit: 3}
 	lasting := decisionlog.Cap{
 		Kind: "buckets", Subject: "household_id", By: []sendgate.Field{"channel"}, Window: sendgate.Duration(24 * time.Hour),
-		Buckets: 24, Remember: sendgate.Duration(48 * time.Hour), Limit: 9,
+		Buckets: 24, Remember: sendgate.Duration(48 * time.Hour), Limit: 9, SubjectID: "h", Values: []string{"push"},
 	}
 	allowedDay, deniedDay, allowedLasting := day, day, lasting
 	allowedDay.Kept, allowedDay.Used = 1, 1
 	deniedDay.Kept, deniedDay.Used, deniedDay.Full = 1, 2, true
-	allowedLasting.SubjectID, allowedLasting.Values, allowedLasting.Used, allowedLasting.At = "h", []string{"push"}, 4, at+1000
+	allowedLasting.Used, allowedLasting.At = 4, at+1000
 	first := decisionlog.Entry{
 		V: 1, Kind: "decision", At: at, User: check.User, NotificationID: "n<1>", Channel: "push", Topic: "promotions", Category: "marketing",
 		Verdict: "allow", Reason: "opted_in", Hold: sendgate.Duration(2 * time.Minute), Caps: []decisionlog.Cap{allowedDay, allowedLasting},
@@ -79,13 +82,15 @@ func TestWhatIsWrittenDown(t *testing.T) {
 	want := []*decisionlog.Entry{
 		&first, &second,
 		{V: 1, Kind: "uncapped", At: at, User: "v", NotificationID: "n2", Channel: "push", Topic: "promotions", Verdict: "allow", Reason: "unverified", Caps: []decisionlog.Cap{lasting}},
+		{V: 1, Kind: "decision", At: at, User: "v", NotificationID: "n3", Channel: "push", Topic: "promotions", Verdict: "allow", Reason: "unverified", Caps: []decisionlog.Cap{allowedDay}},
+		{V: 1, Kind: "uncapped", At: at, User: "v", NotificationID: "n3", Channel: "push", Topic: "promotions", Verdict: "allow", Reason: "unverified", Caps: []decisionlog.Cap{lasting}},
 		{V: 1, Kind: "outcome", At: at + 1000, User: check.User, NotificationID: "n<1>", Channel: "push", Topic: "promotions", Outcome: "delivered", Happened: at, Status: "settled", Caps: []decisionlog.Cap{day}},
 	}
 	got, stats, err := readAll(t, decisionlog.ReadOptions{}, path)
-	if diff := cmp.Diff(want, got); diff != "" || err != nil || stats.Entries != 4 {
+	if diff := cmp.Diff(want, got); diff != "" || err != nil || stats.Entries != 6 {
 		t.Errorf("(-want +got):\n%s%v %+v", diff, err, stats)
 	}
-	if l.Written() != 4 || l.Dropped()+l.Failed() != 0 {
+	if l.Written() != 6 || l.Dropped()+l.Failed() != 0 {
 		t.Errorf("%d written, %d dropped, %d failed", l.Written(), l.Dropped(), l.Failed())
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {

@@ -6,34 +6,36 @@ import (
 	"github.com/sendgate/sendgate"
 )
 
-// Decided writes down a decision that caps have charged or denied, and an allow
-// that no cap could judge. It is told of all others too.
+// Decided writes down a decision that caps have charged or denied, and what caps
+// an allow went past that could not be judged. It is told of all others too.
 func (l *Log) Decided(c *sendgate.Check, d *sendgate.Decision, mode sendgate.Mode) {
 	if mode != sendgate.Reserve {
 		return
 	}
 	allowed := d.Verdict == sendgate.Allow
-	e := &Entry{
-		V: Version, User: d.User, NotificationID: d.NotificationID, Channel: c.Channel, Topic: c.Topic,
+	if len(d.Caps) > 0 && !d.CapsAt.IsZero() && (allowed || d.Reason == sendgate.ReasonFrequencyCap) {
+		e := entryOf(c, d, KindDecision)
+		e.At, e.Hold = d.CapsAt.UnixMilli(), sendgate.Duration(d.Hold)
+		for i := range d.Caps {
+			e.Caps = append(e.Caps, judged(&d.Caps[i], c.Priority))
+		}
+		l.put(e)
+	}
+	if allowed && len(d.Uncapped) > 0 {
+		e := entryOf(c, d, KindUncapped)
+		e.At = l.now().UnixMilli()
+		for i := range d.Uncapped {
+			e.Caps = append(e.Caps, bound(&d.Uncapped[i]))
+		}
+		l.put(e)
+	}
+}
+
+func entryOf(c *sendgate.Check, d *sendgate.Decision, kind Kind) *Entry {
+	return &Entry{
+		V: Version, Kind: kind, User: d.User, NotificationID: d.NotificationID, Channel: c.Channel, Topic: c.Topic,
 		Category: d.Category, Verdict: d.Verdict.String(), Reason: d.Reason.String(),
 	}
-	switch {
-	case len(d.Caps) > 0 && !d.CapsAt.IsZero() && (allowed || d.Reason == sendgate.ReasonFrequencyCap):
-		e.Kind, e.At, e.Hold = KindDecision, d.CapsAt.UnixMilli(), sendgate.Duration(d.Hold)
-		e.Caps = make([]Cap, len(d.Caps))
-		for i := range d.Caps {
-			e.Caps[i] = judged(&d.Caps[i], c.Priority)
-		}
-	case allowed && len(d.Uncapped) > 0:
-		e.Kind, e.At = KindUncapped, l.now().UnixMilli()
-		e.Caps = make([]Cap, len(d.Uncapped))
-		for i := range d.Uncapped {
-			e.Caps[i] = capOf(&d.Uncapped[i])
-		}
-	default:
-		return
-	}
-	l.put(e)
 }
 
 // Settled writes down what became of a notification.
@@ -47,13 +49,7 @@ func (l *Log) Settled(s *sendgate.Settlement) {
 		e.Happened = max(1, o.At.UnixMilli())
 	}
 	for i := range s.Caps {
-		b := &s.Caps[i]
-		c := capOf(&b.Cap)
-		c.of(b.SubjectID, b.Values)
-		if b.Kind == sendgate.CapCalendar {
-			c.Zone = b.Zone.Name()
-		}
-		e.Caps = append(e.Caps, c)
+		e.Caps = append(e.Caps, bound(&s.Caps[i]))
 	}
 	l.put(e)
 }
@@ -75,6 +71,16 @@ func capOf(c *sendgate.Cap) Cap {
 		own.Buckets, own.Remember = c.Buckets, sendgate.Duration(c.Remember)
 	}
 	return own
+}
+
+// bound tells of a cap that was not judged.
+func bound(b *sendgate.BoundCap) Cap {
+	c := capOf(&b.Cap)
+	c.of(b.SubjectID, b.Values)
+	if b.Kind == sendgate.CapCalendar {
+		c.Zone = b.Zone.Name()
+	}
+	return c
 }
 
 // of says whose notifications a cap counts.

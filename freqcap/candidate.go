@@ -104,9 +104,9 @@ func (l *Limiter) candidates(asks []sendgate.CapAsk, taking bool, answers []send
 
 // waves puts candidates into waves and sorts them accordingly. What is judged in
 // one wave does not depend on each other but within one subject's record, where
-// one script judges in order: candidates that share a subject with one of
-// several subjects before them, or that have several themselves, wait for the
-// next wave.
+// one script judges in order: candidates that share a subject with one before them
+// that is to be charged for several, or that are themselves, wait for the next
+// wave.
 func waves(list []candidate) {
 	type last struct {
 		wave   int
@@ -115,7 +115,7 @@ func waves(list []candidate) {
 	seen := make(map[string]last, len(list))
 	for i := range list {
 		c := &list[i]
-		spread := c.spansSubjects()
+		spread := c.spansSubjects() && !c.ask.Look
 		for _, p := range c.parts {
 			if before, ok := seen[p.key]; ok && (spread || before.spread) {
 				c.wave = max(c.wave, before.wave+1)

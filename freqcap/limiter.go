@@ -58,9 +58,9 @@ func New(client redis.UniversalClient, space *keyspace.Space, g *guard.Guard) *L
 //
 // Long lists take several calls, one after the other, each within the guard's
 // time limit. Once a call got no answer, or the context has ended, nothing more
-// is sent, and the asks still open are answered with an error. So is an ask that
-// Redis refuses, for example because it is out of memory, and with it later ones
-// of the same subject.
+// is sent, and what is still open is answered with an error. So are the caps of a
+// subject of whom Redis refuses something, for example because it is out of
+// memory. The caps of an ask that count for others are judged all the same.
 func (l *Limiter) Judge(ctx context.Context, asks []sendgate.CapAsk, take int) []sendgate.CapAnswer {
 	answers := make([]sendgate.CapAnswer, len(asks))
 	r := judging{Limiter: l, taking: take > 0, left: take, token: newToken(), failed: map[string]error{}}
@@ -111,9 +111,8 @@ func (r *judging) wave(ctx context.Context, list []candidate, answers []sendgate
 		r.conclude(ctx, parts, r.token)
 	}
 	for i := range list {
-		a := answerOf(&list[i], parts[i])
-		answers[list[i].place] = a
-		if list[i].spansSubjects() && !list[i].ask.Look && a.Admitted {
+		answers[list[i].place] = answerOf(&list[i], parts[i])
+		if list[i].spansSubjects() && !list[i].ask.Look && goes(parts[i]) {
 			r.left--
 		}
 	}
@@ -134,9 +133,6 @@ func (r *judging) call(ctx context.Context, units []unit) {
 			send = append(send, u)
 		}
 	}
-	if len(send) == 0 {
-		return
-	}
 	enough := r.taking && r.left <= 0
 	if enough {
 		for _, u := range send {
@@ -145,25 +141,43 @@ func (r *judging) call(ctx context.Context, units []unit) {
 			}
 		}
 	}
-	if r.lost = r.judgeUnits(ctx, send, r.left, r.token); r.lost != nil {
-		for _, u := range send {
-			u.fail(r.lost)
+	if len(send) > 0 {
+		if r.lost = r.judgeUnits(ctx, send, r.left, r.token); r.lost != nil {
+			for _, u := range send {
+				u.fail(r.lost)
+			}
 		}
-		return
 	}
-	for _, u := range send {
+	for _, u := range units {
 		for _, it := range u.items {
-			went := !it.ask.Look && (it.judged.flag == admitted || it.judged.flag == charged)
-			switch {
-			case it.judged.err != nil:
+			if it.judged.err != nil {
 				r.failed[u.key] = it.judged.err
-			case enough && went:
+			}
+			went := !it.ask.Look && goes([]*item{it})
+			if enough && went {
 				it.judged.flag = passed
-			case r.taking && went && !it.spansSubjects():
+			} else if r.taking && went && !it.spansSubjects() {
 				r.left--
 			}
 		}
 	}
+}
+
+// goes tells whether a candidate may go, as far as its parts could be judged: those
+// that could have room, and those that could not are not to be kept at all costs.
+func goes(parts []*item) bool {
+	for _, it := range parts {
+		if it.judged.err != nil {
+			for _, place := range it.caps {
+				if it.ask.Caps[place].OnUnverifiable == sendgate.UnverifiableSuppress {
+					return false
+				}
+			}
+		} else if it.judged.flag == denied || it.judged.flag == passed {
+			return false
+		}
+	}
+	return true
 }
 
 func judgeError(err error) error { return fmt.Errorf("judge caps: %w", err) }
@@ -172,20 +186,26 @@ func judgeError(err error) error { return fmt.Errorf("judge caps: %w", err) }
 func answerOf(c *candidate, parts []*item) sendgate.CapAnswer {
 	a := sendgate.CapAnswer{Admitted: true, Caps: make([]sendgate.CapState, len(c.ask.Caps))}
 	for p, it := range parts {
-		if it.judged.err != nil {
-			return sendgate.CapAnswer{Err: it.judged.err}
-		}
-		a.Admitted = a.Admitted && it.judged.flag != denied
-		a.Passed = a.Passed || it.judged.flag == passed
 		for i, place := range it.caps {
+			if it.judged.err != nil {
+				a.Caps[place], a.Err = sendgate.CapState{Unjudged: true}, it.judged.err
+				continue
+			}
 			a.Caps[place] = it.judged.states[i]
 			if p > 0 {
 				a.Caps[place].At = time.UnixMilli(it.judged.at).UTC()
 			}
 		}
+		if it.judged.err != nil {
+			continue
+		}
+		if a.At.IsZero() {
+			a.At = time.UnixMilli(it.judged.at).UTC()
+		}
+		a.Admitted = a.Admitted && it.judged.flag != denied
+		a.Passed = a.Passed || it.judged.flag == passed
 	}
 	a.Passed = a.Passed && a.Admitted
-	a.Admitted = a.Admitted && !a.Passed
-	a.At = time.UnixMilli(parts[0].judged.at).UTC()
+	a.Admitted = a.Admitted && !a.Passed && a.Err == nil
 	return a
 }

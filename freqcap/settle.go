@@ -116,9 +116,9 @@ func readSettled(reply any, orders []*order) error {
 	return nil
 }
 
-// conclude makes an end of what is held for candidates of several subjects: where
-// every part has room it is kept, or held for as long as the check's category
-// says; otherwise it is dropped. What nobody gets to lapses by itself.
+// conclude makes an end of what is held for candidates of several subjects: of one
+// that goes it is kept, or held for as long as the check's category says;
+// otherwise it is dropped. What nobody gets to lapses by itself.
 func (l *Limiter) conclude(ctx context.Context, candidates [][]*item, token string) {
 	var orders []*order
 	ordered := map[*order]*item{}
@@ -126,11 +126,9 @@ func (l *Limiter) conclude(ctx context.Context, candidates [][]*item, token stri
 		if len(parts) < 2 {
 			continue
 		}
-		what := opConfirm
-		for _, it := range parts {
-			if it.judged.err != nil || it.judged.flag == denied || it.judged.flag == passed {
-				what = opDrop
-			}
+		what := opDrop
+		if goes(parts) {
+			what = opConfirm
 		}
 		for _, it := range parts {
 			if it.judged.err != nil || it.judged.flag != charged {

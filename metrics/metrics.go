@@ -159,7 +159,7 @@ func (m *Metrics) Decided(_ *sendgate.Check, d *sendgate.Decision, _ sendgate.Mo
 		m.unverified.WithLabelValues(d.Category).Inc()
 	}
 	for i := range d.Uncapped {
-		m.uncapped.WithLabelValues(d.Category, nameOf(&d.Uncapped[i])).Inc()
+		m.uncapped.WithLabelValues(d.Category, nameOf(&d.Uncapped[i].Cap)).Inc()
 	}
 }
 

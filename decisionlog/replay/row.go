@@ -29,7 +29,7 @@ type Row struct {
 	Under     int64 // denials although there was room
 	Unknown   int64 // the same, before the logs go back for a whole window
 	Overshoot int64 // deliveries that were reported late, or without a slot, when the cap was full
-	Uncapped  int64 // allows that no cap could judge
+	Uncapped  int64 // allows that the cap could not judge
 	// Worst is the greatest count in any window, as far as it is from the limit
 	// that was in force, which is WorstLimit.
 	Worst, WorstLimit int
