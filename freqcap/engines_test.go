@@ -57,6 +57,8 @@ var suite = []struct {
 	{"ADeviceOfSomebodyUnknown", testADeviceOfSomebodyUnknown},
 	{"SubjectsInAList", testSubjectsInAList},
 	{"Reports", testReports},
+	{"ListsOfSeveralSubjects", testListsOfSeveralSubjects},
+	{"GatesThatAreKilled", testGatesThatAreKilled},
 	{"FlushedScriptsUnderLoad", testFlushedScriptsUnderLoad},
 }
 

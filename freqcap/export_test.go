@@ -73,3 +73,7 @@ func (l *Limiter) JudgeCommand(user sendgate.UserID, id string, caps []sendgate.
 	u := unit{key: c.parts[0].key, items: []*item{{candidate: &c, part: &c.parts[0]}}}
 	return append([]any{"evalsha", l.judge.sha, 1, u.key}, u.arguments(0, newToken())...)
 }
+
+// DieBeforeTheEnd has a Limiter do nothing of what comes after it has judged: it
+// neither confirms nor drops what it holds for a moment, like one that is killed.
+func (l *Limiter) DieBeforeTheEnd() { l.settle = newScript("return redis.error_reply('killed')") }

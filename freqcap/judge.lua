@@ -21,16 +21,17 @@
 --   n pairs   number of the cap's counter, from 1; and its room here
 --
 -- Result: a flat list of integers: now, and for each candidate in order
---   admitted  0: no; 1: yes, and nothing was charged; 2: yes, and something was;
---             3: it would be, and as many as are to be taken had been
+--   admitted  0: no; 1: yes, and nothing was charged; 2: yes, and something was,
+--             or is renewed by confirming it; 3: it would be, and as many as are
+--             to be taken had been
 --   n times   used: slots that are taken, the candidate's own included once
 --             charged; full: 1 if this cap had no room for the candidate, 2 if it
 --             lets it through only because it holds its id, while no room would
---             be left for it by now, 3 if a short hold has a slot of it for the
---             candidate; and an instant in milliseconds, 0 for
---             none: of a full cap, when it will have room, of any other, when its
---             oldest slot comes free. After a 2, two more: when the id is
---             forgotten, and when there is room again after that
+--             be left for it by now, 3 if the candidate's short hold has a slot
+--             of it that comes free when it is dropped; and an instant in
+--             milliseconds, 0 for none: of a full cap, when it will have room, of
+--             any other, when its oldest slot comes free. After a 2, two more:
+--             when the id is forgotten, and when there is room again after that
 --
 -- If the script fails, nothing was charged: it writes once, at the end.
 
@@ -91,32 +92,39 @@ local function judge()
     admitted = 3
   elseif admitted == 1 and reserve then
     left = left - 1
-    local names, short = length ~= 0 and {}, length < 0
     for i = 1, 3 * n, 3 do
       local s, at = states[i], states[i + 2]
-      local mine = true -- to hold, if anything is held
+      local mine, since, till = true, now, now + math.abs(length) -- to hold, if anything is held
       if not at then
         mine = s.charged ~= id
         if mine then
+          if holds[1] then
+            rare.forsake(s, id .. tag)
+          end
           charge(s, now, stamp, id, tag)
           s.charged = id
         end
       elseif sub(s.log, at + 12, at + 13) ~= tag and not noteOf(s, id, tag, 'uU') then
+        if holds[1] then
+          rare.forsake(s, id .. tag)
+        end
         rare.addNote(s, now, id, tag, 'u')
-      elseif holds[1] then -- what another ask holds, this one takes over; a short hold no long one
-        mine = rare.unhold(s.name, id, tag, short)
+        since = 0 -- the slot is another channel's
+      elseif holds[1] then
+        local renews
+        mine, renews, since, till = rare.takeOver(s, at, id, tag, length)
+        if renews then
+          admitted = 2
+        end
       else
         mine = false
       end
       if mine then
         admitted = 2
-        if names then
-          names[#names + 1], s.fresh = s.name, id
+        if length ~= 0 then
+          rare.hold(s.name, id .. tag, length < 0, since, till, token)
         end
       end
-    end
-    if names and names[1] then
-      rare.hold({short = short, since = now, till = now + math.abs(length), token = token, id = id, tag = tag, names = names})
     end
   end
   local r = #result + 1
@@ -136,7 +144,7 @@ local function judge()
         result[r + 4], result[r + 5] = lapses, returns
       end
     end
-    if s.fresh == id and length < -1 and admitted == 2 then
+    if length < -1 and admitted == 2 and (s.charged == id or s.fresh == id) then
       flag = 3
     end
     result[r + 1], result[r + 2], result[r + 3] = taken, flag, resets

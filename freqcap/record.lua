@@ -11,7 +11,8 @@
 --            sections, and for each 2 length of name and the name: in these what
 --            was charged for this id on this channel lapses then. A long one (l)
 --            waits for delivery to be reported; a short one (s) waits for whoever
---            has the token to say whether other subjects had room, too
+--            has the token to say whether other subjects had room, too. since is
+--            when it was charged, 0 if the slot was another channel's already
 --   section  2 length of name, the name (its first letter is the kind),
 --            5 span: how long an entry is kept, 2 limit that was last judged by,
 --            2 number of entries, 1 of notes, the entries by rising time, the
@@ -37,6 +38,9 @@ local now = tonumber(clock[1]) * 1000 + math.floor(tonumber(clock[2]) / 1000)
 -- A record outlives what is in it by this much, in milliseconds, so that a small
 -- step back of the clock does not find it gone.
 local slack = 5000
+
+-- No record is of use for longer than this: one that says so is damaged.
+local longest = 100 * 86400000
 local delivered = 2 ^ 47
 
 -- How many entries a section has at most, how many of them where they only
@@ -57,7 +61,8 @@ local function timeAt(log, at)
 end
 
 local held = call('GET', KEYS[1])
-local holds, sections, byName = {}, {}, {}
+local holds, latest, standing = {}, {}, 0 -- latest: by id and channel; standing: how many have not been ended
+local sections, byName = {}, {}
 local changed = false -- the record has to be written
 
 -- Where the entry of an id begins in a log, or nothing.
@@ -125,76 +130,172 @@ local function make()
     error('the record of caps ' .. why)
   end
 
-  -- Reads the hold that begins at some place, and tells where the next thing does.
-  function rare.readHold(at)
-    if #held < at + 27 then
-      rare.bad('ends early')
+  local function list(hold)
+    hold.before = latest[hold.who]
+    latest[hold.who] = hold
+    holds[#holds + 1], standing = hold, standing + 1
+  end
+
+  -- Reads as many holds as it says from some place on, as far as it takes to see
+  -- which are over; and tells where the sections begin.
+  function rare.readHolds(at, n)
+    for _ = 1, n do
+      local kind, names = byte(held, at), byte(held, at + 27)
+      if names == nil or names == 0 or kind ~= 108 and kind ~= 115 then
+        rare.bad('has a hold that is not understood')
+      end
+      local hold = {till = timeAt(held, at + 7), who = sub(held, at + 19, at + 26), from = at, to = nil, before = nil, names = nil}
+      at = at + 28
+      for _ = 1, names do
+        local high, low = byte(held, at, at + 1)
+        if not low then
+          rare.bad('ends early')
+        end
+        at = at + 2 + high * 256 + low
+      end
+      hold.to = at - 1
+      list(hold)
     end
-    local hold = {
-      short = byte(held, at) == 115, since = number(held, at + 1, 6), till = number(held, at + 7, 6),
-      token = sub(held, at + 13, at + 18), id = sub(held, at + 19, at + 24), tag = sub(held, at + 25, at + 26), names = {},
-    }
-    local n = byte(held, at + 27)
-    at = at + 28
-    for i = 1, n do
-      local length = byte(held, at + 1) and number(held, at, 2) or rare.bad('ends early')
+    return at
+  end
+
+  -- Reads the rest of a hold. names is empty once it has ended; from is nothing
+  -- once it is not as it was.
+  local function openHold(hold)
+    if hold.names then
+      return hold
+    end
+    local at = hold.from + 28
+    hold.short, hold.since, hold.token, hold.names = byte(held, at - 28) == 115, timeAt(held, at - 27), sub(held, at - 15, at - 10), {}
+    for i = 1, byte(held, at - 1) do
+      local length = number(held, at, 2)
       hold.names[i] = sub(held, at + 2, at + 1 + length)
       at = at + 2 + length
     end
-    return hold, at
+    return hold
   end
 
-  function rare.writeHold(hold)
-    local parts = {
-      (hold.short and 's' or 'l') .. six(hold.since) .. six(hold.till) .. hold.token .. hold.id .. hold.tag .. char(#hold.names),
-    }
+  rare.openHold = openHold
+
+  local function writeHold(hold)
+    local parts = {(hold.short and 's' or 'l') .. six(hold.since) .. six(hold.till) .. hold.token .. hold.who .. char(#hold.names)}
     for _, name in ipairs(hold.names) do
       parts[#parts + 1] = two(#name) .. name
     end
     return table.concat(parts)
   end
 
-  function rare.hold(hold)
-    if #hold.names > 0 then
-      if #holds >= mostHolds or #hold.names > 255 then
-        error('a subject has too many holds')
-      end
-      holds[#holds + 1], changed = hold, true
-    end
-  end
-
-  -- Takes a section out of the hold that has it for an id on a channel, out of a
-  -- short one alone if so asked; and tells whether there was one.
-  function rare.unhold(name, id, tag, shortAlone)
-    for h = #holds, 1, -1 do
-      local hold = holds[h]
-      if hold.id == id and hold.tag == tag and (hold.short or not shortAlone) then
-        for i, held in ipairs(hold.names) do
-          if held == name then
-            table.remove(hold.names, i)
-            if #hold.names == 0 then
-              table.remove(holds, h)
-            end
-            changed = true
-            return true
-          end
+  -- Writes the holds that stand. Those that are as they were are taken over, as
+  -- many at once as stand together.
+  function rare.writeHolds()
+    local parts, from, to = {}, 1, 0
+    for _, hold in ipairs(holds) do
+      if hold.from and hold.from == to + 1 then
+        to = hold.to
+      else
+        if to >= from then
+          parts[#parts + 1] = sub(held, from, to)
+        end
+        from, to = 1, 0
+        if hold.from then
+          from, to = hold.from, hold.to
+        elseif #hold.names > 0 then
+          parts[#parts + 1] = writeHold(hold)
         end
       end
     end
-    return false
+    if to >= from then
+      parts[#parts + 1] = sub(held, from, to)
+    end
+    return table.concat(parts)
   end
 
-  -- Ends the holds of an id on a channel, '' for every one; and tells whether
-  -- there were any.
-  function rare.endHolds(id, tag)
-    local found = false
-    for h = #holds, 1, -1 do
-      if holds[h].id == id and (tag == '' or holds[h].tag == tag) then
-        table.remove(holds, h)
-        found, changed = true, true
+  -- Holds what was charged in a section since some time for an id on a channel,
+  -- which are who, beside what has just been held for it in the same way.
+  function rare.hold(name, who, short, since, till, token)
+    local hold = latest[who]
+    changed = true
+    if hold and #openHold(hold).names > 0 and #hold.names < 255 and hold.short == short and hold.since == since and hold.till == till and hold.token == token then
+      hold.names[#hold.names + 1], hold.from = name, nil
+    elseif standing >= mostHolds then
+      error('a subject has too many holds')
+    else
+      list({short = short, since = since, till = till, token = token, who = who, names = {name}})
+    end
+  end
+
+  -- The hold that has a section for an id on a channel, and the place of its name
+  -- there; or nothing.
+  function rare.holdOf(name, who)
+    local hold = latest[who]
+    while hold do
+      for i, held in ipairs(openHold(hold).names) do
+        if held == name then
+          return hold, i
+        end
+      end
+      hold = hold.before
+    end
+  end
+
+  -- Takes a section out of the hold that has it, and returns what that was.
+  function rare.unhold(name, who)
+    local hold, i = rare.holdOf(name, who)
+    if hold then
+      table.remove(hold.names, i)
+      hold.from, changed = nil, true
+      if #hold.names == 0 then
+        standing = standing - 1
+      end
+    end
+    return hold
+  end
+
+  -- The holds of an id on a channel, '' for every one, that stand.
+  function rare.holdsFor(id, tag)
+    local found = {}
+    for _, hold in ipairs(holds) do
+      if sub(hold.who, 1, 6) == id and (tag == '' or sub(hold.who, 7) == tag) and #openHold(hold).names > 0 then
+        found[#found + 1] = hold
       end
     end
     return found
+  end
+
+  function rare.endHold(hold)
+    hold.names, hold.from, standing, changed = {}, nil, standing - 1, true
+  end
+
+  -- What an ask holds that finds its slot held already, by itself before or by
+  -- another: whether anything; whether confirming it renews what is held, which is
+  -- of a short hold that finds a long one; since when; and until when. Never is
+  -- what was held for longer cut short.
+  function rare.takeOver(s, at, id, tag, length)
+    local hold = rare.holdOf(s.name, id .. tag)
+    if not hold then
+      return false
+    elseif length < 0 and not hold.short then
+      return false, true
+    end
+    local till = max(hold.till, now + math.abs(length))
+    if length > 0 and not hold.short and till == hold.till then
+      return false
+    end
+    if sub(s.log, at + 12, at + 13) == tag and not noteOf(s, id, '', 'uU') then
+      s.fresh = id
+    end
+    rare.unhold(s.name, id .. tag)
+    return true, false, hold.since, till
+  end
+
+  -- Makes way for an id on a channel that is charged anew in a section, which no
+  -- longer knows it, though a hold of it stands: what that has is dropped.
+  function rare.forsake(s, who)
+    local hold = rare.unhold(s.name, who)
+    while hold do
+      rare.tally(s, hold.since, -1)
+      hold = rare.unhold(s.name, who)
+    end
   end
 
   -- How many entries of a log are older than their span: they are in front.
@@ -214,6 +315,9 @@ local function make()
 
   -- The tally of buckets, moved on to now.
   function rare.openBuckets(s, width, n)
+    if width < 1 or n < 1 then
+      rare.bad('has buckets of no width')
+    end
     local first, counts = floor(now / width) - n, {}
     if s.tallyAt and s.tallyAt <= s.till then
       local was = number(held, s.tallyAt + 7, 6)
@@ -295,7 +399,13 @@ local function make()
       while at < #s.note and find('uU', sub(s.note, at + 14, at + 14), 1, true) do
         at = at + 15
       end
-      at = at < #s.note and at or 1
+      if at >= #s.note then
+        at = 1
+        local entry = entryOf(s.log, sub(s.note, 7, 12))
+        if entry and byte(s.log, entry) < 128 then -- who uses the slot is not known any more: it is not given back
+          s.log = sub(s.log, 1, entry - 1) .. six(timeAt(s.log, entry) + delivered) .. sub(s.log, entry + 6)
+        end
+      end
       s.note = sub(s.note, 1, at - 1) .. sub(s.note, at + 15)
     end
     s.dirty, changed = true, true
@@ -345,26 +455,30 @@ local function make()
     return not other
   end
 
-  -- Drops what a hold holds. letter is what is noted, or nothing.
+  -- Drops what a hold holds, and ends it; and tells whether a slot came free.
+  -- letter is what is noted, or nothing.
   function rare.drop(hold, letter)
+    local id, tag, free = sub(hold.who, 1, 6), sub(hold.who, 7, 8), false
     for _, name in ipairs(hold.names) do
       local s = byName[name]
-      local at = s and entryOf(open(s).log, hold.id)
-      local note = at and noteOf(s, hold.id, hold.tag, 'u')
-      if at and sub(s.log, at + 12, at + 13) == hold.tag then
-        if byte(s.log, at) < 128 then
-          rare.release(s, at, hold.id, hold.tag, letter)
+      local at = s and entryOf(open(s).log, id)
+      local note = at and noteOf(s, id, tag, 'u')
+      if at and sub(s.log, at + 12, at + 13) == tag then
+        if byte(s.log, at) < 128 and rare.release(s, at, id, tag, letter) then
+          free = true
         end
       elseif note then
         rare.unnote(s, note)
         if letter then
-          rare.addNote(s, timeAt(s.log, at), hold.id, hold.tag, letter)
+          rare.addNote(s, timeAt(s.log, at), id, tag, letter)
         end
       elseif s and not at and s.kind ~= 114 then -- the id is forgotten already, its slot is not
         rare.tally(s, hold.since, -1)
-        s.dirty = true
+        s.dirty, free = true, true
       end
     end
+    rare.endHold(hold)
+    return free
   end
 
   function rare.encodeTally(s)
@@ -391,13 +505,13 @@ if held then
     rare.bad('has a form that is not known')
   end
   local at, last = 4, #held
-  for i = 1, high * 256 + low do
-    holds[i], at = rare.readHold(at)
+  if high + low > 0 then
+    at = rare.readHolds(at, high * 256 + low)
   end
   local n = 0
   while at <= last do
     local high, low, kind = byte(held, at, at + 2)
-    local p = at + high * 256 + low + 2
+    local p = at + high * 256 + (low or 0) + 2
     local s1, s2, s3, s4, s5, l1, l2, n1, n2, notes = byte(held, p, p + 9)
     if not notes then
       rare.bad('ends early')
@@ -409,6 +523,8 @@ if held then
       till = tallyAt + 14 + 2 * (byte(held, tallyAt + 6) or 0)
     elseif kind == 99 then
       till = tallyAt + 17
+    elseif kind ~= 114 and kind ~= 62 then
+      rare.bad('has a section of a kind that is not known')
     end
     local s = {
       name = name, span = (((s1 * 256 + s2) * 256 + s3) * 256 + s4) * 256 + s5, limit = l1 * 256 + l2,

@@ -4,11 +4,12 @@
 -- ARGV, for each report:
 --   what      'delivered', or 'failed': slots that it took are given back;
 --             'confirm': what a short hold holds is kept, or held as long as a
---             hold is; 'drop': it is dropped
+--             hold is, all of it or, if something has lapsed, nothing; 'drop': it
+--             is dropped
 --   id        6 bytes
 --   channel   2 bytes, or '': every channel
 --   at        when that was, in milliseconds; 0 is now. A failure is of an attempt
---             before if that is 10 s or more before the slot was taken. Of
+--             before if that is more than 10 s before the slot was taken. Of
 --             'confirm', when the hold began
 --   hold      in milliseconds, to confirm; 0 is for good
 --   token     of the short hold that is dropped
@@ -49,7 +50,10 @@ local function deliver(seen, s, id, tag, at)
     s.log = sub(s.log, 1, entry - 1) .. six(timeAt(s.log, entry) + delivered) .. sub(s.log, entry + 6)
     s.dirty, changed, seen.settled = true, true, true
   end
-  local note = noteOf(s, id, tag, 'u') or not mine and noteOf(s, id, tag, 'gl')
+  local note, counted = noteOf(s, id, tag, 'u'), noteOf(s, id, tag, 'U')
+  if not note and not counted and not mine then
+    note = noteOf(s, id, tag, 'gl')
+  end
   if note and entry then -- another channel has the slot
     local channel = sub(s.note, note + 12, note + 13)
     rare.unnote(s, note)
@@ -66,7 +70,7 @@ local function deliver(seen, s, id, tag, at)
   elseif note then
     seen.late = true
   end
-  if not note and not mine and noteOf(s, id, tag, 'U') then
+  if counted and not note and not mine then
     seen.before = true
   end
   return entry or note
@@ -78,10 +82,14 @@ local function giveBack(seen, s, id, tag, at)
   while entry and (tag == '' or sub(s.log, entry + 12, entry + 13) == tag) do
     if byte(s.log, entry) >= 128 or at and timeAt(s.log, entry) > at + tolerance then
       seen.before = true
-      seen.ignored = byte(s.log, entry) < 128
+      if byte(s.log, entry) < 128 then
+        seen.ignored = true
+      end
       return known
     end
-    if rare.release(s, entry, id, sub(s.log, entry + 12, entry + 13), 'g') then
+    local channel = sub(s.log, entry + 12, entry + 13)
+    rare.unhold(s.name, id .. channel)
+    if rare.release(s, entry, id, channel, 'g') then
       seen.back = true
     else
       seen.settled = true
@@ -92,8 +100,11 @@ local function giveBack(seen, s, id, tag, at)
     entry = entryOf(s.log, id)
   end
   local note = entry and noteOf(s, id, tag, 'u')
-  if note and not (at and timeAt(s.note, note) > at + tolerance) then
+  if note and at and timeAt(s.note, note) > at + tolerance then
+    seen.before, seen.ignored = true, true
+  elseif note then
     local channel = sub(s.note, note + 12, note + 13)
+    rare.unhold(s.name, id .. channel)
     rare.unnote(s, note)
     rare.addNote(s, timeAt(s.log, entry), id, channel, 'g')
     seen.settled = true
@@ -103,22 +114,38 @@ local function giveBack(seen, s, id, tag, at)
   return known
 end
 
--- Makes a short hold a long one, or none. Another ask of the same id may have
--- taken over what it held; all that matters is that it is there.
+-- Keeps what a hold holds, for good or as long as it says; and renews what was
+-- held for longer. Another ask of the same id may have taken over what it held: all
+-- that matters is that it is there. If something has lapsed, nothing is kept.
 local function confirm(seen, id, tag, at, length, from, n)
-  local names = {}
-  seen.settled = true
-  for i = 1, n do
-    local name = ARGV[from + 4 * i - 4]
-    local s = byName[name]
-    if not s or not entryOf(open(s).log, id) then
-      seen.settled = false
-    elseif rare.unhold(name, id, tag, true) then
-      names[#names + 1] = name
+  for i = from, from + 4 * n - 1, 4 do
+    local s = byName[ARGV[i]]
+    local entry = s and entryOf(open(s).log, id)
+    local there = entry and (sub(s.log, entry + 12, entry + 13) == tag or noteOf(s, id, tag, 'uU'))
+    if not there and not rare.holdOf(ARGV[i], id .. tag) then
+      return
     end
   end
-  if length > 0 then
-    rare.hold({short = false, since = at, till = at + length, token = '......', id = id, tag = tag, names = names})
+  seen.settled = true
+  for i = from, from + 4 * n - 1, 4 do
+    local hold = rare.unhold(ARGV[i], id .. tag)
+    if hold and length > 0 then
+      local till = at + length
+      if not hold.short then
+        till = max(till, hold.till)
+      end
+      rare.hold(ARGV[i], id .. tag, false, hold.since, till, '......')
+    end
+  end
+end
+
+-- Drops the short hold that has a token.
+local function drop(seen, id, tag, token)
+  for _, hold in ipairs(rare.holdsFor(id, tag)) do
+    if hold.short and hold.token == token then
+      rare.drop(hold, nil)
+      seen.back = true
+    end
   end
 end
 
@@ -137,14 +164,7 @@ local function settle()
     confirm(seen, id, tag, at, length, from, n)
     n = 0
   elseif what == 'drop' then
-    for h = #holds, 1, -1 do
-      local hold = holds[h]
-      if hold.short and hold.token == token and hold.id == id and hold.tag == tag then
-        table.remove(holds, h)
-        rare.drop(hold, nil)
-        seen.back, changed = true, true
-      end
-    end
+    drop(seen, id, tag, token)
     n = 0
   elseif what == 'delivered' then
     for _, s in ipairs(sections) do
@@ -152,14 +172,26 @@ local function settle()
         others[#others + 1] = s.name
       end
     end
-    seen.settled = rare.endHolds(id, tag) or seen.settled
+    if holds[1] then
+      for _, hold in ipairs(rare.holdsFor(id, tag)) do
+        rare.endHold(hold)
+        seen.settled = true
+      end
+    end
   else
     for _, s in ipairs(sections) do
       if giveBack(seen, open(s), id, tag, dated) and s.kind == 62 then
         others[#others + 1] = s.name
       end
     end
-    seen.settled = not seen.ignored and rare.endHolds(id, tag) or seen.settled
+    if holds[1] and not seen.ignored then
+      for _, hold in ipairs(rare.holdsFor(id, tag)) do -- of what has left, or is forgotten
+        seen.settled = true
+        if rare.drop(hold, 'g') then
+          seen.back = true
+        end
+      end
+    end
   end
   for i = 1, n do
     local p = from + 4 * i - 4

@@ -66,6 +66,7 @@ local function charge(s, time, stamp, id, tag)
   local log = s.log
   if #log >= (s.kind == 114 and mostEntries or mostIDs) * 14 then
     log = sub(log, 15)
+    s.first = timeAt(log, 1)
   end
   if log == '' or timeAt(log, #log - 13) <= time then
     s.log = log .. stamp .. id .. tag
@@ -85,18 +86,12 @@ local function charge(s, time, stamp, id, tag)
   s.dirty, changed = true, true
 end
 
--- Lets holds lapse that are over.
-if #holds > 0 then
-  local standing = {}
+-- Lets holds lapse that are over. That need not be written for its own sake.
+if holds[1] then
   for _, hold in ipairs(holds) do
-    if hold.till > now then
-      standing[#standing + 1] = hold
-    else
-      rare.drop(hold, 'l')
+    if hold.till <= now then
+      rare.drop(rare.openHold(hold), 'l')
     end
   end
-  holds = standing
+  changed = false
 end
-
--- What has lapsed need not be written for its own sake.
-changed = false

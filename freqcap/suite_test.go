@@ -64,6 +64,14 @@ func (b *rig) at(user sendgate.UserID, millis int64) {
 	}
 }
 
+// atHome sets a household's test clock.
+func (b *rig) atHome(id string, millis int64) {
+	b.t.Helper()
+	if err := freqcap.SetSubjectClock(context.Background(), b.client, b.space, "household_id", id, millis); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
 // judge asks for one answer, which must not be an error.
 func (b *rig) judge(user sendgate.UserID, id string, reserve bool, caps ...sendgate.BoundCap) sendgate.CapAnswer {
 	b.t.Helper()

@@ -40,7 +40,7 @@ if not changed then
     for _, s in ipairs(sections) do
       last = max(last, s.from and over(s) or 0)
     end
-    call('PEXPIRE', KEYS[1], last - now + slack)
+    call('PEXPIRE', KEYS[1], math.min(last - now + slack, longest))
   end
   return result
 end
@@ -68,25 +68,22 @@ if n == 2 then
   call('PEXPIRE', KEYS[1], 0)
   return result
 end
-if gone and #holds > 0 then -- those of which nothing is left
-  local standing = {}
+if gone and holds[1] then -- those of which nothing is left
   for _, hold in ipairs(holds) do
-    for _, name in ipairs(hold.names) do
+    local left = false
+    for _, name in ipairs(rare.openHold(hold).names) do
       if byName[name] then
-        standing[#standing + 1] = hold
-        break
+        left = true
       end
     end
+    if not left and #hold.names > 0 then
+      rare.endHold(hold)
+    end
   end
-  holds = standing
 end
-parts[1] = char(49, floor(#holds / 256), #holds % 256)
-if #holds > 0 then
-  local written = {}
-  for i, hold in ipairs(holds) do
-    written[i] = rare.writeHold(hold)
-  end
-  parts[2] = table.concat(written)
+parts[1] = char(49, floor(standing / 256), standing % 256)
+if standing > 0 then
+  parts[2] = rare.writeHolds()
 end
-call('SET', KEYS[1], table.concat(parts), 'PX', max(last - now, 0) + slack)
+call('SET', KEYS[1], table.concat(parts), 'PX', math.min(max(last - now, 0) + slack, longest))
 return result
