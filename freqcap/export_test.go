@@ -74,6 +74,20 @@ func (l *Limiter) JudgeCommand(user sendgate.UserID, id string, caps []sendgate.
 	return append([]any{"evalsha", l.judge.sha, 1, u.key}, u.arguments(0, newToken())...)
 }
 
+// boundsLine is the line of the script that says how much a record holds at most.
+const boundsLine = "mostEntries, mostIDs, mostNotes, mostHolds = 65535, 10000, 250, 10000\n"
+
+// SetBounds has records hold at most so many ids, where they are only remembered,
+// and notes a section, and so many holds.
+func (l *Limiter) SetBounds(ids, notes, holds int) {
+	if strings.Count(recordLua, boundsLine) != 1 {
+		panic("the script does not say what a record holds in the line that tests replace")
+	}
+	bounds := fmt.Sprintf("mostEntries, mostIDs, mostNotes, mostHolds = 65535, %d, %d, %d\n", ids, notes, holds)
+	l.judge = newScript(strings.Replace(l.judge.source, boundsLine, bounds, 1))
+	l.settle = newScript(strings.Replace(l.settle.source, boundsLine, bounds, 1))
+}
+
 // DieBeforeTheEnd has a Limiter do nothing of what comes after it has judged: it
 // neither confirms nor drops what it holds for a moment, like one that is killed.
 func (l *Limiter) DieBeforeTheEnd() { l.settle = newScript("return redis.error_reply('killed')") }

@@ -49,12 +49,18 @@ func (c *lossyConn) Read(p []byte) (int, error) {
 // when armed.
 func lossy(t *testing.T, like redis.UniversalClient, armed *atomic.Bool) redis.UniversalClient {
 	t.Helper()
+	return over(t, like, func(conn net.Conn) net.Conn { return &lossyConn{Conn: conn, armed: armed} })
+}
+
+// over opens a client like another one, over connections of another kind.
+func over(t *testing.T, like redis.UniversalClient, kind func(net.Conn) net.Conn) redis.UniversalClient {
+	t.Helper()
 	dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := (&net.Dialer{}).DialContext(ctx, network, addr)
 		if err != nil {
 			return nil, err
 		}
-		return &lossyConn{Conn: conn, armed: armed}, nil
+		return kind(conn), nil
 	}
 	var client redis.UniversalClient
 	switch like := like.(type) {
@@ -205,6 +211,9 @@ func TestARedisThatIsFull(t *testing.T) {
 	}
 	if a := b.judge("u", "n", false, two); !a.Admitted {
 		t.Errorf("a look: %+v", a)
+	}
+	if r := b.Settle(ctx, []sendgate.CapReport{{User: "u", NotificationID: "old1", Fate: sendgate.Failed}})[0]; r.Err == nil || !redisconn.Answered(r.Err) {
+		t.Errorf("a report: %+v", r)
 	}
 	set("0")
 	if n := b.slots("u", 0); n != 2 {
