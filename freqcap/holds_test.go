@@ -85,8 +85,10 @@ func testAskedAgainWithinAShortHold(t *testing.T, client redis.UniversalClient) 
 			t.Fatalf("%s: it was not killed: %+v", name, a)
 		}
 		b.both(1_001_000)
-		if !b.goes(first) {
-			t.Errorf("%s: asked again", name)
+		first.Caps = []sendgate.BoundCap{capOf(time.Hour, 0), ofHousehold("h", time.Hour, 0)} // lowered since
+		a := b.Judge(context.Background(), []sendgate.CapAsk{first}, 0)[0]
+		if !a.Admitted || a.Caps[0].Used != 1 || !a.Caps[1].LapsesAt.Equal(instant(4_600_000)) {
+			t.Errorf("%s: asked again: %+v", name, a)
 		}
 		b.both(1_002_001)
 		if b.goes(ask("u", "n2", "push", own, home)) {
@@ -167,8 +169,9 @@ func testAReportOfAnAttemptBefore(t *testing.T, client redis.UniversalClient) {
 // is taken once it is dropped.
 func testADropTakesItsOwn(t *testing.T, client redis.UniversalClient) {
 	b := onTestClock(t, client)
-	own, more, never := capOf(time.Hour, 5), capOf(2*time.Hour, 5), ofHousehold("h", time.Hour, 0)
+	own, more, never := capOf(time.Hour, 5), capOf(2*time.Hour, 5), ofHousehold("never", time.Hour, 0)
 	b.both(1_000_000)
+	b.atHome("never", 1_000_000)
 	got := b.Judge(context.Background(), []sendgate.CapAsk{ask("u", "n", "push", own), ask("u", "n", "push", own, more, never)}, 0)
 	for i, want := range []string{"true 1", "false 1 0 0"} {
 		used := fmt.Sprint(got[i].Admitted)
@@ -183,6 +186,13 @@ func testADropTakesItsOwn(t *testing.T, client redis.UniversalClient) {
 	a := b.Judge(context.Background(), []sendgate.CapAsk{ask("u", "n", "email", own, never)}, 0)[0]
 	b.wants("answer by e-mail", "false 1", fmt.Sprint(a.Admitted, " ", a.Caps[0].Used))
 	b.wants("push fails", "given_back", b.tells("n", "push", sendgate.Failed, 0))
+	dying := freqcap.NewOnTestClock(client, b.space, newGuard())
+	dying.DieBeforeTheEnd()
+	b.goes(ask("u", "m", "email", own))
+	dying.Judge(context.Background(), []sendgate.CapAsk{ask("u", "m", "push", own, ofHousehold("h", time.Hour, 5))}, 0)
+	a = b.Judge(context.Background(), []sendgate.CapAsk{ask("u", "m", "push", own, never)}, 0)[0]
+b.wants("answer by push", "false 1", fmt.Sprint(a.Admitted, " ", a.Caps[0].Used))
+	b.wants("used", "1", fmt.Sprint(b.taken(own)))
 }
 
 // interrupted is a connection that has something done before it sends a word for

@@ -28,10 +28,11 @@
 --             charged; full: 1 if this cap had no room for the candidate, 2 if it
 --             lets it through only because it holds its id, while no room would
 --             be left for it by now, 3 if the candidate's short hold has a slot
---             of it that comes free when it is dropped; and an instant in
---             milliseconds, 0 for none: of a full cap, when it will have room, of
---             any other, when its oldest slot comes free. After a 2, two more:
---             when the id is forgotten, and when there is room again after that
+--             of it that comes free when it is dropped, 4 if both; and an instant
+--             in milliseconds, 0 for none: of a full cap, when it will have room,
+--             of any other, when its oldest slot comes free. After a 2 or 4, two
+--             more: when the id is forgotten, and when there is room again after
+--             that
 --
 -- If the script fails, nothing was charged: it writes once, at the end.
 
@@ -144,11 +145,16 @@ local function judge()
         result[r + 4], result[r + 5] = lapses, returns
       end
     end
+    local after = flag == 2 and 5 or 3
     if length < -1 and admitted == 2 and (s.charged == id or s.fresh == id) then
-      flag = 3
+      if flag == 2 then
+        flag = 4
+      else
+        flag = 3
+      end
     end
     result[r + 1], result[r + 2], result[r + 3] = taken, flag, resets
-    r = r + (flag == 2 and 5 or 3)
+    r = r + after
   end
 end
 

@@ -135,7 +135,7 @@ func testCalendar(t *testing.T, client redis.UniversalClient) {
 	}
 }
 
-func parse(t *testing.T, s string) time.Time {
+func parse(t testing.TB, s string) time.Time {
 	t.Helper()
 	at, err := time.Parse(time.RFC3339, s)
 	if err != nil {
@@ -216,6 +216,90 @@ func testKindsTogether(t *testing.T, client redis.UniversalClient) {
 	b.wants("used", "[2 2 2]", used())
 	if _, err := b.Usage(context.Background(), "", "u"); err != nil {
 		t.Error(err)
+	}
+}
+
+// A clock that steps back makes no room where a calendar or buckets are full, and
+// begins no period anew. What had left by then does not come back: that much more
+// may go, and no step is without it.
+func testKindsWhenTheClockStepsBack(t *testing.T, client redis.UniversalClient) {
+	midnight := parse(t, "2026-06-02T00:00:00Z").UnixMilli()
+	for _, c := range []struct {
+		name   string
+		cap    sendgate.BoundCap
+		before []int64 // when one goes before the step, from midnight
+		to     int64
+		want   int // go after it
+	}{
+		{"a calendar, over midnight", calendarOf(quiet.Day, "UTC", 2), []int64{5}, -500, 1},
+		{"a full calendar, over midnight", calendarOf(quiet.Day, "UTC", 2), []int64{5, 6}, -500, 0},
+		{"a calendar, to before a day that was full", calendarOf(quiet.Day, "UTC", 2), []int64{-700, -600, 5}, -500, 1},
+		{"buckets, by two windows", bucketsOf(time.Minute, 1, 2), []int64{0}, -120_001, 1},
+		{"full buckets, by two windows", bucketsOf(time.Minute, 6, 2), []int64{0, 1}, -120_001, 0},
+		{"full buckets, by a little", bucketsOf(time.Minute, 6, 2), []int64{0, 1}, -500, 0},
+		{"buckets of which one has left", bucketsOf(time.Minute, 1, 2), []int64{-120_000, 0}, -60_000, 1},
+	} {
+		b, asked := onTestClock(t, client), 0
+		goes := func(at int64) bool {
+			b.SetNow(func() time.Time { return instant(midnight + at) })
+			b.at("u", midnight+at)
+			asked++
+			return b.goes(ask("u", fmt.Sprint("n", asked), "push", c.cap))
+		}
+		for _, at := range c.before {
+			if !goes(at) {
+				t.Errorf("%s: none goes at %d", c.name, at)
+			}
+		}
+		went := 0
+		for range 5 {
+			if goes(c.to) {
+				went++
+			}
+		}
+		if went != c.want {
+			t.Errorf("%s: %d more go, want %d", c.name, went, c.want)
+		}
+	}
+}
+
+// Once the id is forgotten, what holds it is asked afresh: a look says when.
+func testAnIDThatWillBeForgotten(t *testing.T, client redis.UniversalClient) {
+	noon := parse(t, "2026-06-02T12:00:00Z")
+	for _, c := range []sendgate.BoundCap{calendarOf(quiet.Month, "UTC", 1), bucketsOf(24*time.Hour, 4, 1)} {
+		b := onTestClock(t, client)
+		c.Remember = time.Hour
+		b.SetNow(func() time.Time { return noon })
+		b.at("u", noon.UnixMilli())
+		b.charge("u", "n", c)
+		returns := parse(t, "2026-07-01T00:00:00Z")
+		if c.Kind == sendgate.CapBuckets {
+			returns = parse(t, "2026-06-03T18:00:00Z")
+		}
+		for _, reserve := range []bool{false, true} {
+			s := b.judge("u", "n", reserve, c).Caps[0]
+			if s.Full || !s.LapsesAt.Equal(noon.Add(time.Hour)) || !s.ReturnsAt.Equal(returns) {
+				t.Errorf("%s, reserve %t: %+v", c.Kind, reserve, s)
+			}
+		}
+		b.at("u", noon.Add(time.Hour).UnixMilli())
+		if a := b.charge("u", "n", c); a.Admitted || !a.Caps[0].ResetsAt.Equal(returns) {
+			t.Errorf("%s: asked again once it is forgotten: %+v", c.Kind, a)
+		}
+	}
+}
+
+// Where two caps count in one place and remember ids for different times, the
+// longer one holds for both.
+func testTheLongerMemoryHolds(t *testing.T, client redis.UniversalClient) {
+	b, long, short := onTestClock(t, client), bucketsOf(24*time.Hour, 24, 1), bucketsOf(24*time.Hour, 24, 5)
+	short.Remember = time.Hour
+	b.at("u", 1_000_000_000)
+	b.charge("u", "n", long)
+	b.at("u", 1_007_200_000)
+	b.charge("u", "m", short)
+	if !b.judge("u", "n", false, long).Admitted {
+		t.Error("an ask under the one that forgets sooner has made the other forget")
 	}
 }
 

@@ -179,7 +179,8 @@ func (r *reader) section(now int64, lapsed map[string]bool) (c Count, ok bool) {
 			c.ResetsAt = c.Slots[0].Add(time.Duration(span) * time.Millisecond)
 		}
 	case kindBuckets:
-		sum, leaves := bucketsAt(counted, now)
+		sum, leaves, ok := bucketsAt(counted, now)
+		r.bad = r.bad || !ok
 		c.resets(int(sum-gone), leaves)
 	case kindCalendar:
 		counted.take(10)
@@ -196,10 +197,12 @@ func (r *reader) tallySize(name string) int {
 	switch {
 	case strings.HasPrefix(name, string(kindCalendar)):
 		return calendarSize
-	case strings.HasPrefix(name, string(kindBuckets)) && len(r.left) > bucketsN:
+	case !strings.HasPrefix(name, string(kindBuckets)):
+		return 0
+	case len(r.left) > bucketsN:
 		return bucketsHead + 2*(int(r.left[bucketsN])+1)
 	}
-	return 0
+	return bucketsHead
 }
 
 // resets says how many slots are taken, and when the first of them leaves, in
@@ -210,11 +213,12 @@ func (c *Count) resets(used int, leaves int64) {
 	}
 }
 
-// bucketsAt is what buckets count, and when the oldest that counts leaves.
-func bucketsAt(r *reader, now int64) (sum, leaves int64) {
+// bucketsAt is what buckets count, and when the oldest that counts leaves. Buckets
+// of no width make no sense.
+func bucketsAt(r *reader, now int64) (sum, leaves int64, ok bool) {
 	width, n, first := r.number(6), r.number(1), r.number(6)
-	if width == 0 {
-		return 0, 0
+	if width == 0 || n == 0 {
+		return 0, 0, false
 	}
 	for i := range n + 1 {
 		count := r.number(2)
@@ -225,7 +229,7 @@ func bucketsAt(r *reader, now int64) (sum, leaves int64) {
 			leaves = (first + i + n + 1) * width
 		}
 	}
-	return sum, leaves
+	return sum, leaves, true
 }
 
 // named reads a section's name.

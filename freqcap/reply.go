@@ -46,6 +46,7 @@ const (
 	capFull = iota + 1
 	capLapses
 	capFresh
+	capFreshLapses // both
 )
 
 // read reads the numbers of one item from the head of a list: whether it was
@@ -71,7 +72,7 @@ func (it *item) read(list []any) (rest []any, ok bool) {
 		if i < len(it.caps) {
 			c := &it.ask.Caps[it.caps[i]]
 			s.Cap, s.SubjectID, s.Values = c.Cap, c.SubjectID, c.Values
-			it.judged.states[i], it.judged.fresh[i] = s, flag == capFresh
+			it.judged.states[i], it.judged.fresh[i] = s, flag == capFresh || flag == capFreshLapses
 		}
 	}
 	return list, (it.judged.flag == denied) == full
@@ -84,13 +85,13 @@ func readState(list []any) (s sendgate.CapState, flag int64, n int) {
 		return s, 0, 0
 	}
 	used, okUsed := numberUpTo(list[0], math.MaxInt32)
-	flag, okFlag := numberUpTo(list[1], capFresh)
+	flag, okFlag := numberUpTo(list[1], capFreshLapses)
 	resets, okResets := instantOf(list[2])
 	if !okUsed || !okFlag || !okResets {
 		return s, 0, 0
 	}
 	s = sendgate.CapState{Used: int(used), Full: flag == capFull, ResetsAt: resets}
-	if flag != capLapses {
+	if flag != capLapses && flag != capFreshLapses {
 		return s, flag, 3
 	}
 	if len(list) < 5 {

@@ -33,8 +33,8 @@ func numbers(list ...int64) any {
 }
 
 func TestReadReply(t *testing.T) {
-	asked := askedFor(1, 2)
-	if err := readJudged(numbers(77, 2, 3, 2, 1500, 2000, 2500, 0, 2, 1, 0, 0, 0, 0), asked); err != nil {
+	asked := askedFor(1, 2, 1)
+	if err := readJudged(numbers(77, 2, 3, 2, 1500, 2000, 2500, 0, 2, 1, 0, 0, 0, 0, 2, 1, 4, 0, 2000, 0), asked); err != nil {
 		t.Fatal(err)
 	}
 	want := []judged{
@@ -44,8 +44,11 @@ func TestReadReply(t *testing.T) {
 		{at: 77, fresh: make([]bool, 2), states: []sendgate.CapState{
 			{Cap: sendgate.Cap{Window: time.Minute}, Used: 2, Full: true}, {Cap: sendgate.Cap{Window: time.Minute, Limit: 1}},
 		}},
+		{at: 77, flag: charged, fresh: []bool{true}, states: []sendgate.CapState{
+			{Cap: sendgate.Cap{Window: time.Minute}, Used: 1, LapsesAt: time.UnixMilli(2000).UTC()},
+		}},
 	}
-	if diff := cmp.Diff(want, []judged{asked[0].judged, asked[1].judged}, cmp.AllowUnexported(judged{})); diff != "" {
+	if diff := cmp.Diff(want, []judged{asked[0].judged, asked[1].judged, asked[2].judged}, cmp.AllowUnexported(judged{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -64,7 +67,7 @@ func TestOddRepliesAreErrors(t *testing.T) {
 		"a list inside":        []any{int64(9), int64(1), []any{int64(1)}, int64(0), int64(5)},
 		"a negative count":     numbers(9, 1, -1, 0, 5),
 		"an admission unknown": numbers(9, 4, 1, 0, 5),
-		"a flag unknown":       numbers(9, 1, 1, 4, 5),
+		"a flag unknown":       numbers(9, 1, 1, 5, 5),
 		"a lapse too short":    numbers(9, 1, 1, 2, 5, 6),
 		"a lapse of no time":   numbers(9, 1, 1, 2, 5, 0, 7),
 		"admitted while full":  numbers(9, 1, 1, 1, 5),

@@ -128,6 +128,54 @@ func testASlotOfSeveralChannels(t *testing.T, client redis.UniversalClient) {
 	counts("1 0 0")
 }
 
+// A record has room for so many notes of who else uses a slot. Where it has lost
+// one, the slot is no longer given back: somebody may have been notified.
+func testMoreUsesThanAreNoted(t *testing.T, client redis.UniversalClient) {
+	b, c := onTestClock(t, client), capOf(time.Hour, 100)
+	b.SetBounds(10_000, 3, 10_000)
+	for i := range 5 {
+		b.at("u", int64(1_000_000+i))
+		for _, channel := range []string{"push", "email"} {
+			b.goes(ask("u", fmt.Sprint("n", i), channel, c))
+		}
+	}
+	b.wants("push of one whose note is lost fails", "unchanged", b.tells("n0", "push", sendgate.Failed, 0))
+	b.wants("push of one that is noted fails", "settled", b.tells("n4", "push", sendgate.Failed, 0))
+	b.wants("its e-mail fails", "given_back", b.tells("n4", "email", sendgate.Failed, 0))
+	if n := b.taken(c); n != 4 {
+		t.Errorf("%d slots are taken", n)
+	}
+}
+
+// Reports are taken as they are meant although a clock has stepped back, or that of
+// the router is a little behind.
+func testReportsAndClocks(t *testing.T, client redis.UniversalClient) {
+	b, one := onTestClock(t, client), capOf(time.Hour, 1)
+	used := func(what string, want int) {
+		t.Helper()
+		if n := b.taken(one); n != want {
+			t.Errorf("%s: %d slots are taken", what, n)
+		}
+	}
+	b.at("u", 10_000_000)
+	b.goes(heldFor(2*time.Minute, ask("u", "n1", "push", one)))
+	b.at("u", 9_999_500)
+	b.wants("delivered, after a step back", "settled", b.tells("n1", "push", sendgate.Delivered, 0))
+	b.at("u", 10_120_000)
+	used("when the hold would have been over", 1)
+
+	b.at("u", 20_000_000)
+	b.goes(ask("u", "n2", "push", one))
+	b.at("u", 19_999_500)
+	b.wants("failed, after a step back", "given_back", b.tells("n2", "push", sendgate.Failed, 0))
+	used("given back", 0)
+	b.at("u", 20_000_000)
+	b.goes(ask("u", "n3", "push", one))
+	b.wants("of an attempt before", "unchanged", b.tells("n3", "push", sendgate.Failed, 19_989_999))
+	b.wants("by a clock that is behind", "given_back", b.tells("n3", "push", sendgate.Failed, 19_990_000))
+	used("given back", 0)
+}
+
 // What counts on delivery lapses unless delivery is reported; reported later it
 // counts for the moment that it names.
 func testHolds(t *testing.T, client redis.UniversalClient) {

@@ -205,21 +205,33 @@ func (m *spread) check() {
 	}
 }
 
-// verdicts are one letter for each answer.
-func verdicts(r *rapid.T, answers []sendgate.CapAnswer) (letters string) {
+// verdicts are, for each answer, one letter, and how many slots of each cap are
+// taken.
+func verdicts(r *rapid.T, answers []sendgate.CapAnswer) (text string) {
 	for _, a := range answers {
 		switch {
 		case a.Err != nil:
 			r.Fatal(a.Err)
 		case a.Passed:
-			letters += "-"
+			text += "-"
 		case a.Admitted:
-			letters += "y"
+			text += "y"
 		default:
-			letters += "n"
+			text += "n"
+		}
+		for _, s := range a.Caps {
+			text += fmt.Sprint(s.Used)
 		}
 	}
-	return letters
+	return text
+}
+
+// used is how many slots of each of an ask's caps are taken.
+func (m *spread) used(a *spreadAsk) (text string) {
+	for _, name := range a.ledgers {
+		text += fmt.Sprint(m.ledger(name).used(m.now))
+	}
+	return text
 }
 
 // testListsOfSeveralSubjects holds arbitrary lists of asks under caps of users and
@@ -265,6 +277,7 @@ func (m *spread) list() {
 		default:
 			want += "n"
 		}
+		want += m.used(&a)
 	}
 	if got := verdicts(m.r, m.b.Judge(context.Background(), asks, take)); got != want {
 		m.r.Fatalf("%v\n%s\n%s, want %s", m.limits, strings.Join(m.told, "\n"), got, want)
@@ -312,5 +325,11 @@ func (m *spread) one(killed bool) {
 	answer, want := l.Judge(context.Background(), []sendgate.CapAsk{a.CapAsk}, 0)[0], m.judge(&a, killed)
 	if answer.Err != nil && !(killed && want) || answer.Err == nil && answer.Admitted != want {
 		m.r.Fatalf("%v\n%s\n%+v, want %t", m.limits, strings.Join(m.told, "\n"), answer, want)
+	}
+	if killed {
+		return
+	}
+	if got := verdicts(m.r, []sendgate.CapAnswer{answer})[1:]; got != m.used(&a) {
+		m.r.Fatalf("%v\n%s\n%s used, want %s", m.limits, strings.Join(m.told, "\n"), got, m.used(&a))
 	}
 }

@@ -112,6 +112,27 @@ func testSubjectsInAList(t *testing.T, client redis.UniversalClient) {
 	}
 }
 
+// Reports reach a household by the caps that they name, and by what the user's
+// record says of it.
+func testReportsOfAHousehold(t *testing.T, client redis.UniversalClient) {
+	b, own, home := onTestClock(t, client), capOf(time.Hour, 5), ofHousehold("h", time.Hour, 5)
+	reports := func(want string, used string, id string, fate sendgate.Fate, caps ...sendgate.BoundCap) {
+		t.Helper()
+		b.wants(fmt.Sprint(id, " ", fate), want, b.report(sendgate.CapReport{User: "u", NotificationID: id, Channel: "push", Fate: fate, Caps: caps}))
+		b.wants("used", used, fmt.Sprint(b.taken(own), b.takenAtHome(home)))
+	}
+	b.both(1_000_000)
+	reports("settled", "1 1", "n1", sendgate.Delivered, own, home) // nobody had asked
+	reports("unchanged", "1 1", "n1", sendgate.Delivered, own, home)
+	b.goes(heldFor(time.Minute, ask("u", "n2", "push", own, home)))
+	b.both(1_061_000)
+	b.wants("used once the hold is over", "1 1", fmt.Sprint(b.taken(own), b.takenAtHome(home)))
+	reports("settled", "2 2", "n2", sendgate.Delivered)
+	reports("unchanged", "2 2", "n2", sendgate.Failed)
+	b.goes(ask("u", "n3", "push", home)) // under the household's cap alone
+	reports("given_back", "2 2", "n3", sendgate.Dropped)
+}
+
 // TestManyGatesShareAHousehold has two gates ask for many people of one household
 // at once. What one holds for a moment may deny the other; nobody is over.
 func TestManyGatesShareAHousehold(t *testing.T) {
