@@ -95,7 +95,7 @@ local function judge()
     left = left - 1
     for i = 1, 3 * n, 3 do
       local s, at = states[i], states[i + 2]
-      local mine, since, till = true, now, now + math.abs(length) -- to hold, if anything is held
+      local mine, since, till = true, nil, nil -- to hold, if anything is held; from and until when, if not from now on
       if not at then
         mine = s.charged ~= id
         if mine then
@@ -123,7 +123,7 @@ local function judge()
       if mine then
         admitted = 2
         if length ~= 0 then
-          rare.hold(s.name, id .. tag, length < 0, since, till, token)
+          rare.hold(s.name, id .. tag, length < 0, since or now, till or now + math.abs(length), token)
         end
       end
     end

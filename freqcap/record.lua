@@ -61,7 +61,7 @@ local function timeAt(log, at)
 end
 
 local held = call('GET', KEYS[1])
-local holds, latest, standing = {}, {}, 0 -- latest: by id and channel; standing: how many have not been ended
+local holds, latest, standing = {}, nil, 0 -- latest: by id and channel; standing: how many have not been ended
 local sections, byName = {}, {}
 local changed = false -- the record has to be written
 
@@ -120,7 +120,7 @@ local function make()
     return char(floor(n / 256), n % 256)
   end
 
-  rare.number, rare.two = number, two
+  rare.number, rare.two, latest = number, two, {}
 
   -- A record that is not understood is left alone, but not for ever.
   function rare.bad(why)
