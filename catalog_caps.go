@@ -75,7 +75,7 @@ func (b *catalogBuilder) fields(path string, spec CapSpec) {
 			b.fault(index(path+".by", i), "%q is named twice", f)
 		}
 	}
-	if spec.Subject != "" && (!spec.Subject.Known() || spec.Subject == fieldCategory || spec.Subject == "topic" || spec.Subject == "channel") {
+	if spec.Subject != "" && !spec.Subject.IsSubject() {
 		b.fault(path+".subject", "%q is no id of a check whose notifications can be counted, such as household_id", Clip(string(spec.Subject)))
 	}
 }
@@ -112,17 +112,18 @@ func (b *catalogBuilder) capWindow(field, text string) time.Duration {
 
 // buckets reads into how many parts a window is cut.
 func (b *catalogBuilder) buckets(path string, spec CapSpec, c *Cap) {
-	c.Buckets = spec.Buckets
 	switch {
-	case c.Kind != CapBuckets && spec.Buckets != 0:
+	case c.Kind != CapBuckets && spec.Buckets != nil:
 		b.fault(path+".buckets", "is for the kind buckets")
 	case c.Kind != CapBuckets:
-	case spec.Buckets < 0 || spec.Buckets > MaxBuckets:
+	case spec.Buckets != nil && (*spec.Buckets < 1 || *spec.Buckets > MaxBuckets):
 		b.fault(path+".buckets", "must be from 1 to %d", MaxBuckets)
 		return
-	case spec.Buckets == 0 && c.Window <= 24*time.Hour:
+	case spec.Buckets != nil:
+		c.Buckets = *spec.Buckets
+	case c.Window <= 24*time.Hour:
 		c.Buckets = dayBuckets
-	case spec.Buckets == 0:
+	default:
 		c.Buckets = weekBuckets
 	}
 	if n := time.Duration(c.Buckets); n > 0 && c.Window%(n*time.Millisecond) != 0 {

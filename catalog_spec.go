@@ -13,31 +13,31 @@ type CatalogSpec struct {
 // below it, each of which can be overridden.
 type CategorySpec struct {
 	Class          string             `yaml:"class" json:"class"`
-	FilterHit      string             `yaml:"filter_hit,omitempty" json:"filter_hit,omitempty"`
-	InQuietHours   string             `yaml:"in_quiet_hours,omitempty" json:"in_quiet_hours,omitempty"`
-	OnCap          string             `yaml:"on_cap,omitempty" json:"on_cap,omitempty"`
-	OnUnverifiable string             `yaml:"on_unverifiable,omitempty" json:"on_unverifiable,omitempty"`
-	Count          string             `yaml:"count,omitempty" json:"count,omitempty"` // `on_allow`, the default, or `on_delivery`
-	Hold           string             `yaml:"hold,omitempty" json:"hold,omitempty"`   // with on_delivery, as ParseDuration reads it
+	FilterHit      string             `yaml:"filter_hit,omitempty" json:"filter_hit,omitzero"`
+	InQuietHours   string             `yaml:"in_quiet_hours,omitempty" json:"in_quiet_hours,omitzero"`
+	OnCap          string             `yaml:"on_cap,omitempty" json:"on_cap,omitzero"`
+	OnUnverifiable string             `yaml:"on_unverifiable,omitempty" json:"on_unverifiable,omitzero"`
+	Count          string             `yaml:"count,omitempty" json:"count,omitzero"` // `on_allow`, the default, or `on_delivery`
+	Hold           string             `yaml:"hold,omitempty" json:"hold,omitzero"`   // with on_delivery, as ParseDuration reads it
 	Caps           []CapSpec          `yaml:"caps,omitempty" json:"caps,omitempty"`
-	UserCaps       *UserCapsSpec      `yaml:"user_caps,omitempty" json:"user_caps,omitempty"`
+	UserCaps       *UserCapsSpec      `yaml:"user_caps,omitempty" json:"user_caps,omitzero"`
 	AllowedHours   []AllowedHoursSpec `yaml:"allowed_hours,omitempty" json:"allowed_hours,omitempty"`
 }
 
 // CapSpec is one frequency cap: at most Limit notifications per Window, per
 // subject and per value of the fields in By.
 type CapSpec struct {
-	Kind    string  `yaml:"kind,omitempty" json:"kind,omitempty"`       // `rolling`, the default, `buckets` or `calendar`
-	Subject Field   `yaml:"subject,omitempty" json:"subject,omitempty"` // whose notifications count; the user's by default
+	Kind    string  `yaml:"kind,omitempty" json:"kind,omitzero"`       // `rolling`, the default, `buckets` or `calendar`
+	Subject Field   `yaml:"subject,omitempty" json:"subject,omitzero"` // whose notifications count; the user's by default
 	By      []Field `yaml:"by" json:"by"`
 	// Window is a duration as ParseDuration reads it; of a calendar it is `day`,
 	// `week` or `month`.
 	Window         string    `yaml:"window" json:"window"`
-	Buckets        int       `yaml:"buckets,omitempty" json:"buckets,omitempty"`   // 24 up to a day and 28 beyond by default
-	Remember       string    `yaml:"remember,omitempty" json:"remember,omitempty"` // how long ids are known, where no log is kept
+	Buckets        *int      `yaml:"buckets,omitempty" json:"buckets,omitzero"`   // 24 up to a day and 28 beyond by default
+	Remember       string    `yaml:"remember,omitempty" json:"remember,omitzero"` // how long ids are known, where no log is kept
 	Limit          *int      `yaml:"limit" json:"limit"`
-	Keep           *KeepSpec `yaml:"keep,omitempty" json:"keep,omitempty"`
-	OnUnverifiable string    `yaml:"on_unverifiable,omitempty" json:"on_unverifiable,omitempty"` // the category's by default
+	Keep           *KeepSpec `yaml:"keep,omitempty" json:"keep,omitzero"`
+	OnUnverifiable string    `yaml:"on_unverifiable,omitempty" json:"on_unverifiable,omitzero"` // the category's by default
 }
 
 // KeepSpec keeps the last Slots of a cap for checks of a priority and above.
@@ -66,6 +66,6 @@ type AllowedHoursSpec struct {
 // the exceptions. Default is on where it is left out.
 type TopicSpec struct {
 	Category string            `yaml:"category" json:"category"`
-	Default  string            `yaml:"default,omitempty" json:"default,omitempty"` // `on` or `off`
+	Default  string            `yaml:"default,omitempty" json:"default,omitzero"` // `on` or `off`
 	Channels map[string]string `yaml:"channels,omitempty" json:"channels,omitempty"`
 }

@@ -48,6 +48,9 @@ func ParsePriority(s string) (Priority, bool) {
 	return PriorityNormal, false
 }
 
+// String is the priority's name in the interface.
+func (p Priority) String() string { return [...]string{"low", "normal", "high"}[p-PriorityLow] }
+
 // MaxAttributes is how many named attributes a check may carry.
 const MaxAttributes = 32
 
@@ -77,6 +80,12 @@ func (f Field) Known() bool {
 	}
 	_, ok := plainFields[f]
 	return ok || f == fieldCategory
+}
+
+// IsSubject tells whether f names somebody, or something, whose notifications a cap
+// can count in place of the user's.
+func (f Field) IsSubject() bool {
+	return f.Known() && f != fieldCategory && f != "topic" && f != "channel"
 }
 
 // fieldCategory is the one field that comes from the catalog, not the check.

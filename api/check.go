@@ -86,6 +86,7 @@ type capStateDoc struct {
 	Window   string           `json:"window"`
 	Limit    int              `json:"limit"`
 	Kept     int              `json:"kept,omitzero"`
+	KeptFor  string           `json:"kept_for,omitzero"`
 	Used     int              `json:"used"`
 	ResetsAt instant          `json:"resets_at,omitzero"`
 }
@@ -110,6 +111,9 @@ func capStateOf(s *sendgate.CapState) capStateDoc {
 	}
 	if s.Cap.Kind != sendgate.CapRolling {
 		doc.Kind = s.Cap.Kind.String()
+	}
+	if s.Cap.Kept > 0 {
+		doc.KeptFor = s.Cap.KeptFor.String()
 	}
 	return doc
 }

@@ -25,11 +25,12 @@ import (
 // promise is what a change has to be in force everywhere.
 const promise = 5 * time.Second
 
-// byCampaign has the sample catalog count promotions by campaign, 2 a day.
+// byCampaign is the sample catalog, which counts promotions by campaign, 2 a day,
+// and here lets a user have many of them.
 func byCampaign(t *testing.T) func(*node.Options) {
 	t.Helper()
-	catalog, err := catalogfile.Parse("t", []byte(strings.Replace(string(catalogfile.SampleYAML()), "caps:\n      - {kind: rolling, by: [category], window: 24h, limit: 5}",
-		"caps:\n      - {by: [category], window: 24h, limit: 1000}\n      - {by: [campaign_id], window: 24h, limit: 2}", 1)))
+	catalog, err := catalogfile.Parse("t", []byte(strings.Replace(string(catalogfile.SampleYAML()), "by: [category], window: 24h, limit: 5}",
+		"by: [category], window: 24h, limit: 1000}", 1)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -193,7 +193,7 @@ func TestEssential(t *testing.T) {
 	}
 	// What was stored before the category became essential may be sent back.
 	r.put(t, "u", "newsletter", "email", off())
-	text := strings.Replace(string(catalogfile.SampleYAML()), "marketing:\n    class: marketing\n    caps:\n      - {kind: rolling, by: [category], window: 24h, limit: 5}\n    user_caps: {ceiling: 20}   # users may set caps of their own, up to this\n", "marketing: {class: essential}\n", 1)
+	text := strings.Replace(string(catalogfile.SampleYAML()), "marketing:\n    class: marketing\n    caps:\n      - {kind: rolling, by: [category], window: 24h, limit: 5}\n      - {kind: rolling, by: [campaign_id], window: 24h, limit: 2}   # of checks that name a campaign\n    user_caps: {ceiling: 20}   # users may set caps of their own, up to this\n", "marketing: {class: essential}\n", 1)
 	text = strings.ReplaceAll(text, ", channels: {sms: off}", "")
 	if r.catalog, err = catalogfile.Parse("t", []byte(text)); err != nil {
 		t.Fatal(err)

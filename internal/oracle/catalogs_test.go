@@ -31,7 +31,7 @@ var handMade = []oracle.Catalog{
 		Categories: map[string]oracle.Category{
 			"security":      {Class: "essential"},
 			"transactional": {Class: "transactional"},
-			"marketing":     {Class: "marketing", Caps: caps(by(5, "24h", "category")), UserCaps: &oracle.UserCaps{Ceiling: 20}},
+			"marketing":     {Class: "marketing", Caps: caps(by(5, "24h", "category"), by(2, "24h", "campaign_id")), UserCaps: &oracle.UserCaps{Ceiling: 20}},
 			"social":        {Class: "marketing", Caps: caps(by(20, "24h", "category")), UserCaps: &oracle.UserCaps{Ceiling: 50}},
 		},
 		Topics: map[string]oracle.Topic{
