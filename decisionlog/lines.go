@@ -15,6 +15,21 @@ import (
 // maxLine is more than any entry takes: 32 caps by ids of the greatest length.
 const maxLine = 1 << 20
 
+// BadLine is a line of a log that is no entry.
+type BadLine struct {
+	Path   string
+	Number int64
+	Err    error
+}
+
+// Error names the line, and says what is wrong with it.
+func (b *BadLine) Error() string {
+	return fmt.Sprintf("%s, line %d: no entry of a decision log: %v", b.Path, b.Number, b.Err)
+}
+
+// Unwrap is what is wrong with it.
+func (b *BadLine) Unwrap() error { return b.Err }
+
 // lines reads one log.
 type lines struct {
 	path   string
@@ -39,7 +54,7 @@ func openLines(path string, o ReadOptions, stats *Stats) (*lines, error) {
 	if strings.HasSuffix(path, ".gz") {
 		unpacked, err := gzip.NewReader(f)
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("%s: %w", path, err), f.Close())
+			return nil, errors.Join(fmt.Errorf("%s: is not packed by gzip, as .gz says: %w", path, err), f.Close())
 		}
 		l.closes, in = append(l.closes, unpacked), unpacked
 	}
@@ -75,7 +90,7 @@ func (l *lines) read() (*Entry, error) {
 		}
 		switch {
 		case fault != nil:
-			l.bad = fmt.Errorf("%s, line %d: %w", l.path, l.number, fault)
+			l.bad = &BadLine{l.path, l.number, fault}
 			if ended {
 				return nil, l.judgeBad(true)
 			}

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -15,19 +16,34 @@ import (
 
 // Count is what one counter of a subject's record holds, for a person to read.
 type Count struct {
-	Kind   sendgate.CapKind
-	Span   string // its window as it is written: `24h`, or `day`
-	By     []sendgate.Field
-	Values []string
-	Limit  int         // that it was last judged by
-	Used   int         // slots that are taken
-	Slots  []time.Time // when they were, as far as that is known; the oldest first
-	// ResetsAt is when the next slot comes free by the passing of time; zero if
-	// none is taken.
-	ResetsAt time.Time
+	Kind    sendgate.CapKind
+	Span    string // its window as it is written: `24h`, or `day`
+	Parts   int    // that the window of buckets is cut into
+	By      []sendgate.Field
+	Values  []string
+	Limit   int         // that it was last judged by
+	Used    int         // slots that are taken
+	Slots   []time.Time // when they were, as far as that is known; the oldest first
+	leaving []leaving   // when they leave, the first to do so first
 	// Of a link to another subject: which. The rest is empty then.
 	Subject   sendgate.Field
 	SubjectID string
+}
+
+// leaving is when so many slots come free, in milliseconds.
+type leaving struct{ at, slots int64 }
+
+// ResetsAt is when the next slot comes free by the passing of time, or, where a
+// limit leaves no room, when there is room again. It is zero if no slot is taken,
+// or if there never will be room.
+func (c *Count) ResetsAt(limit int) time.Time {
+	nth := int64(max(0, c.Used-limit))
+	for _, l := range c.leaving {
+		if nth -= l.slots; nth < 0 {
+			return time.UnixMilli(l.at).UTC()
+		}
+	}
+	return time.Time{}
 }
 
 // Usage is what a subject has been charged.
@@ -157,14 +173,14 @@ func (r *reader) section(now int64, lapsed map[string]bool) (c Count, ok bool) {
 	log := r.take(entries * entrySize)
 	r.take(notes * noteSize)
 	counted := &reader{left: r.take(r.tallySize(name))}
-	gone := int64(0)
+	var gone []int64 // when slots were taken whose holds are over
 	for ; len(log) >= entrySize; log = log[entrySize:] {
 		e := &reader{left: log[:entrySize]}
 		at := e.number(6) & timeMask
 		switch {
 		case at <= now-span:
 		case lapsed[name+e.left]:
-			gone++
+			gone = append(gone, at)
 		default:
 			c.Slots = append(c.Slots, time.UnixMilli(at).UTC())
 		}
@@ -175,18 +191,18 @@ func (r *reader) section(now int64, lapsed map[string]bool) (c Count, ok bool) {
 	}
 	switch name[0] {
 	case kindRolling:
-		if c.Used = len(c.Slots); c.Used > 0 {
-			c.ResetsAt = c.Slots[0].Add(time.Duration(span) * time.Millisecond)
+		for _, at := range c.Slots {
+			c.leaving = append(c.leaving, leaving{at.UnixMilli() + span, 1})
 		}
 	case kindBuckets:
-		sum, leaves, ok := bucketsAt(counted, now)
+		var ok bool
+		c.leaving, ok = bucketsAt(counted, now, gone)
 		r.bad = r.bad || !ok
-		c.resets(int(sum-gone), leaves)
 	case kindCalendar:
-		counted.take(10)
-		if ends := counted.number(6); ends > now {
-			c.resets(int(counted.number(2)-gone), ends)
-		}
+		c.leaving = calendarAt(counted, now, gone)
+	}
+	for _, l := range c.leaving {
+		c.Used += int(l.slots)
 	}
 	return c, c.Used > 0 || len(c.Slots) > 0
 }
@@ -205,31 +221,43 @@ func (r *reader) tallySize(name string) int {
 	return bucketsHead
 }
 
-// resets says how many slots are taken, and when the first of them leaves, in
-// milliseconds.
-func (c *Count) resets(used int, leaves int64) {
-	if c.Used = used; used > 0 {
-		c.ResetsAt = time.UnixMilli(leaves).UTC()
-	}
-}
-
-// bucketsAt is what buckets count, and when the oldest that counts leaves. Buckets
-// of no width make no sense.
-func bucketsAt(r *reader, now int64) (sum, leaves int64, ok bool) {
+// bucketsAt is what buckets count, but for slots that were taken at some times and
+// are gone, by when it leaves. Buckets of no width make no sense.
+func bucketsAt(r *reader, now int64, gone []int64) (all []leaving, ok bool) {
 	width, n, first := r.number(6), r.number(1), r.number(6)
 	if width == 0 || n == 0 {
-		return 0, 0, false
+		return nil, false
 	}
 	for i := range n + 1 {
 		count := r.number(2)
-		if count == 0 || first+i < now/width-n {
+		if first+i < now/width-n {
 			continue
 		}
-		if sum += count; leaves == 0 {
-			leaves = (first + i + n + 1) * width
+		for _, at := range gone {
+			if at/width == first+i {
+				count--
+			}
+		}
+		if count > 0 {
+			all = append(all, leaving{(first + i + n + 1) * width, count})
 		}
 	}
-	return sum, leaves, true
+	return all, true
+}
+
+// calendarAt is the same of a period of the calendar, all of which leaves at once.
+func calendarAt(r *reader, now int64, gone []int64) []leaving {
+	r.take(4)
+	since, ends, count := r.number(6), r.number(6), r.number(2)
+	for _, at := range gone {
+		if at >= since {
+			count--
+		}
+	}
+	if ends <= now || count < 1 {
+		return nil
+	}
+	return []leaving{{ends, count}}
 }
 
 // named reads a section's name.
@@ -245,7 +273,9 @@ func (c *Count) named(name string) (ok bool) {
 		c.Kind = sendgate.CapRolling
 	case kindBuckets:
 		c.Kind = sendgate.CapBuckets
-		c.Span, _, _ = strings.Cut(c.Span, "/")
+		var n string
+		c.Span, n, _ = strings.Cut(c.Span, "/")
+		c.Parts, _ = strconv.Atoi(n)
 	case kindCalendar:
 		c.Kind = sendgate.CapCalendar
 	default:

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -25,16 +26,16 @@ const (
 type asking struct {
 	URL       string            `default:"http://127.0.0.1:8080" help:"The running gate."`
 	ID        string            `help:"The notification's id; a new one if it is left out." placeholder:"ID"`
-	User      string            `required:"" help:"The user's id."`
-	Topic     string            `required:"" help:"What the notification is about."`
-	Channel   string            `required:"" help:"How it travels."`
-	Campaign  string            `help:"The campaign's id."`
-	Sender    string            `help:"The sender's id."`
-	Creative  string            `help:"The creative's id."`
-	Household string            `help:"The household's id."`
-	Device    string            `help:"The device's id."`
+	User      string            `required:"" placeholder:"ID" help:"The user's id."`
+	Topic     string            `required:"" placeholder:"NAME" help:"What the notification is about."`
+	Channel   string            `required:"" placeholder:"NAME" help:"How it travels."`
+	Campaign  string            `placeholder:"ID" help:"The campaign's id."`
+	Sender    string            `placeholder:"ID" help:"The sender's id."`
+	Creative  string            `placeholder:"ID" help:"The creative's id."`
+	Household string            `placeholder:"ID" help:"The household's id."`
+	Device    string            `placeholder:"ID" help:"The device's id."`
 	Attribute map[string]string `help:"A named attribute." placeholder:"NAME=VALUE"`
-	Priority  string            `help:"low, normal or high."`
+	Priority  string            `placeholder:"WORD" help:"low, normal or high."`
 	JSON      bool              `help:"Print the gate's answer as it is."`
 }
 
@@ -86,6 +87,9 @@ func (c explainCmd) Run(ctx context.Context, s cli.Streams) error {
 func (a asking) ask(ctx context.Context, s cli.Streams, path string, body checkBody) error {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
+	if u, err := url.Parse(a.URL); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return fmt.Errorf("--url: must be http://host:port, such as http://127.0.0.1:8080, not %q", a.URL)
+	}
 	data, err := json.Marshal(body)
 	if err != nil {
 		return err
@@ -97,7 +101,7 @@ func (a asking) ask(ctx context.Context, s cli.Streams, path string, body checkB
 	request.Header.Set("Content-Type", "application/json")
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return fmt.Errorf("cannot reach a gate: %w", err)
+		return fmt.Errorf("cannot reach a gate (--url says where one listens): %w", err)
 	}
 	defer func() { _ = response.Body.Close() }()
 	answer, err := io.ReadAll(io.LimitReader(response.Body, mostRead))

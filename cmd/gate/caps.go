@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/sendgate/sendgate"
+	"github.com/sendgate/sendgate/catalogfile"
 	"github.com/sendgate/sendgate/freqcap"
 	"github.com/sendgate/sendgate/internal/cli"
 )
@@ -27,22 +28,27 @@ func (c capsCmd) Run(ctx context.Context, s cli.Streams) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
 	subject := sendgate.Field(c.Subject)
-	if subject != "" && !subject.Known() {
-		return fmt.Errorf("--subject: %q is no field of a check, such as household_id", sendgate.Clip(c.Subject))
+	if subject != "" && !subject.IsSubject() {
+		return fmt.Errorf("--subject: %q is no id of a check whose notifications can be counted, such as household_id", sendgate.Clip(c.Subject))
 	}
-	if err := sendgate.UserID(c.User).Validate("user"); err != nil {
+	if err := sendgate.UserID(c.User).Validate("<user>"); err != nil {
 		return err
 	}
-	caps, closes, err := c.caps(ctx)
+	caps, err := c.caps(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, closes.Close()) }()
-	usage, err := caps.Usage(ctx, subject, c.User)
+	defer func() { err = errors.Join(err, caps.Close()) }()
+	u, err := caps.Usage(ctx, subject, c.User)
 	if err != nil {
-		return err
+		return fmt.Errorf("%s: %w", caps.where, err)
 	}
-	shown := shownUsage(c.User, c.Subject, &usage)
+	catalog, err := catalogfile.Load(caps.catalog)
+	if err != nil {
+		fmt.Fprintf(s.Err, "limits are not compared with the catalog's: %v\n", err)
+	}
+	shown := shownUsage(c.User, subject, &u, catalog)
+	shown.Key, shown.Redis, shown.Partitions = caps.space.Caps(subject, c.User), caps.where, caps.space.Partitions()
 	if c.JSON {
 		e := json.NewEncoder(s.Out)
 		e.SetEscapeHTML(false)
@@ -53,14 +59,19 @@ func (c capsCmd) Run(ctx context.Context, s cli.Streams) (err error) {
 
 // usage is what a person is shown of a subject's record.
 type usage struct {
-	User      string   `json:"user,omitempty"`
-	Subject   string   `json:"subject,omitempty"`
-	SubjectID string   `json:"subject_id,omitempty"`
-	At        string   `json:"at"` // by the clock of the caps
-	Bytes     int      `json:"bytes"`
-	Holds     int      `json:"holds"`
-	Caps      []charge `json:"caps"`
-	Links     []string `json:"links"` // other subjects that hold slots for the user's notifications
+	User      string         `json:"user,omitzero"`
+	Subject   sendgate.Field `json:"subject,omitzero"`
+	SubjectID string         `json:"subject_id,omitzero"`
+	At        string         `json:"at"` // by the clock of the caps
+	Bytes     int            `json:"bytes"`
+	Holds     int            `json:"holds"`
+	Caps      []charge       `json:"caps"`
+	Links     []string       `json:"links"` // other subjects that hold slots for the user's notifications
+
+	// Where the record was looked for.
+	Key        string `json:"key"`
+	Redis      string `json:"redis"`
+	Partitions int    `json:"partitions"`
 }
 
 // charge is one counter.
@@ -69,14 +80,16 @@ type charge struct {
 	By       []sendgate.Field  `json:"by"`
 	Values   map[string]string `json:"values"`
 	Window   string            `json:"window"`
-	Limit    int               `json:"limit"` // that it was last judged by
+	Buckets  int               `json:"buckets,omitzero"`
+	Limit    int               `json:"limit"` // that it was last charged under
 	Used     int               `json:"used"`
-	Oldest   string            `json:"oldest,omitempty"` // slot that is known by its time
-	Newest   string            `json:"newest,omitempty"`
-	ResetsAt string            `json:"resets_at,omitempty"` // when the next slot comes free
+	Oldest   string            `json:"oldest,omitzero"` // slot that is known by its time
+	Newest   string            `json:"newest,omitzero"`
+	ResetsAt string            `json:"resets_at,omitzero"` // when the next slot comes free; where there is no room, when there is again
+	Catalog  []catalogLimit    `json:"catalog,omitempty"`  // what the catalog's limits are, where that is none of them
 }
 
-func shownUsage(id, subject string, u *freqcap.Usage) usage {
+func shownUsage(id string, subject sendgate.Field, u *freqcap.Usage, catalog *sendgate.Catalog) usage {
 	shown := usage{At: instant(u.At), Bytes: u.Bytes, Holds: u.Holds, Caps: []charge{}, Links: []string{}}
 	if subject == "" {
 		shown.User = id
@@ -90,8 +103,8 @@ func shownUsage(id, subject string, u *freqcap.Usage) usage {
 			continue
 		}
 		own := charge{
-			Kind: c.Kind.String(), By: append([]sendgate.Field{}, c.By...), Values: map[string]string{}, Window: c.Span,
-			Limit: c.Limit, Used: c.Used, ResetsAt: instant(c.ResetsAt),
+			Kind: c.Kind.String(), By: append([]sendgate.Field{}, c.By...), Values: map[string]string{}, Window: c.Span, Buckets: c.Parts,
+			Limit: c.Limit, Used: c.Used, ResetsAt: instant(c.ResetsAt(c.Limit)), Catalog: catalogLimits(catalog, subject, c),
 		}
 		for i, f := range c.By {
 			own.Values[string(f)] = c.Values[i]
@@ -124,10 +137,28 @@ func (u *usage) print(w io.Writer) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
+	for _, c := range u.Caps {
+		for _, l := range c.Catalog {
+			fmt.Fprintf(w, "%s, %s: was last charged under a limit of %d, and the catalog has %d: %s\n", c.keyedBy(), c.Window, c.Limit, l.Limit, l.room(c.Used))
+		}
+	}
 	if len(u.Links) > 0 {
 		fmt.Fprintf(w, "also charged: %s\n", strings.Join(u.Links, ", "))
 	}
-	_, err := fmt.Fprintf(w, "%d bytes at %s, %d holds wait for a report of delivery\n", u.Bytes, u.At, u.Holds)
+	fmt.Fprintf(w, "%d bytes at %s, %d holds wait for a report of delivery\n", u.Bytes, u.At, u.Holds)
+	return u.hint(w)
+}
+
+// hint says where was looked, if nothing was found there.
+func (u *usage) hint(w io.Writer) (err error) {
+	switch {
+	case u.Bytes == 0:
+		_, err = fmt.Fprintf(w, "nothing was found: there is no key %q at %s, where it would be of %d partitions.\n"+
+			"A record goes when nothing in it counts any more. If one should be there, see that the id is\n"+
+			"spelled as in the checks, and that namespace, --partitions and Redis are those of the gates.\n", u.Key, u.Redis, u.Partitions)
+	case len(u.Caps)+len(u.Links) == 0:
+		_, err = fmt.Fprintln(w, "nothing in it counts any more")
+	}
 	return err
 }
 

@@ -125,26 +125,3 @@ func TestReplayOfOverDelivery(t *testing.T) {
 		t.Error(out)
 	}
 }
-
-func TestCapsRefuses(t *testing.T) {
-	dir := t.TempDir()
-	server := redistest.Start(t)
-	conf := configure(t, dir, server.Addr(), "bbolt: {path: sendgate.db}")
-	serveOn(t, dir, server.Addr()) // has the store open
-	for _, c := range []struct {
-		want string
-		args []string
-	}{
-		{"--partitions does without the store", []string{"caps", "u", "--config", conf}},
-		{"no field of a check", []string{"caps", "u", "--config", conf, "--subject", "shoe_size"}},
-		{"partitions", []string{"caps", "u", "--config", conf, "--partitions", "-1"}},
-		{"a user id", []string{"caps", "", "--config", conf}},
-	} {
-		if out, err := command(t, c.args...); err == nil || !strings.Contains(out, c.want) {
-			t.Errorf("%v: %v\n%s", c.args, err, out)
-		}
-	}
-	if out := must(t, "caps", "h", "--config", conf, "--subject", "household_id", "--partitions", "256"); !strings.Contains(out, "0 bytes at") {
-		t.Error(out)
-	}
-}

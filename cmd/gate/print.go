@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -10,27 +11,63 @@ import (
 
 // decision is a gate's answer, as far as a person is shown it.
 type decision struct {
-	NotificationID string `json:"notification_id"`
-	Verdict        string `json:"verdict"`
-	Reason         string `json:"reason"`
-	Step           string `json:"step"`
-	Category       string `json:"category"`
-	Exact          bool   `json:"exact"`
-	Degraded       bool   `json:"degraded"`
-	DeliverAt      string `json:"deliver_at"`
-	RetryAt        string `json:"retry_at"`
-	Caps           []struct {
-		By       []string `json:"by"`
-		Window   string   `json:"window"`
-		Limit    int      `json:"limit"`
-		Used     int      `json:"used"`
-		ResetsAt string   `json:"resets_at"`
-	} `json:"caps"`
-	Trace []struct {
+	NotificationID string     `json:"notification_id"`
+	Verdict        string     `json:"verdict"`
+	Reason         string     `json:"reason"`
+	Step           string     `json:"step"`
+	Category       string     `json:"category"`
+	Exact          bool       `json:"exact"`
+	Degraded       bool       `json:"degraded"`
+	DeliverAt      string     `json:"deliver_at"`
+	RetryAt        string     `json:"retry_at"`
+	Caps           []capState `json:"caps"`
+	Trace          []struct {
 		Step    string `json:"step"`
 		Finding string `json:"finding"`
 		TookUS  int64  `json:"took_us"`
 	} `json:"trace"`
+}
+
+// capState is how one cap stood.
+type capState struct {
+	Kind     string   `json:"kind"`    // empty: rolling
+	Subject  string   `json:"subject"` // empty: the user
+	By       []string `json:"by"`
+	Window   string   `json:"window"`
+	Limit    int      `json:"limit"`
+	Kept     int      `json:"kept"`
+	KeptFor  string   `json:"kept_for"`
+	Used     int      `json:"used"`
+	ResetsAt string   `json:"resets_at"`
+}
+
+// line says it in one line. What is as it is by default goes without saying.
+func (c *capState) line(verdict string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d of %d used in ", c.Used, c.Limit)
+	switch c.Kind {
+	case "calendar":
+		fmt.Fprintf(&b, "the calendar's %s", c.Window)
+	case "":
+		b.WriteString(c.Window)
+	default:
+		fmt.Fprintf(&b, "%s (%s)", c.Window, c.Kind)
+	}
+	fmt.Fprintf(&b, " by %s", cmp.Or(strings.Join(c.By, ", "), "everything"))
+	if c.Subject != "" {
+		fmt.Fprintf(&b, ", counted for the %s", c.Subject)
+	}
+	if c.Kept > 0 {
+		fmt.Fprintf(&b, ", the last %d kept for priority %s", c.Kept, c.KeptFor)
+	}
+	switch {
+	case c.ResetsAt == "":
+	case c.Used >= c.Limit && verdict != "allow":
+		fmt.Fprintf(&b, "; room again at %s", c.ResetsAt)
+	default:
+		fmt.Fprintf(&b, "; the next slot comes free at %s", c.ResetsAt)
+	}
+	return b.String()
 }
 
 // printDecision shows a decision to a person.
@@ -55,16 +92,8 @@ func printDecision(w io.Writer, answer []byte) error {
 	if d.Degraded {
 		fmt.Fprintf(t, "degraded\tsomething that had to be known could not be read\n")
 	}
-	for _, c := range d.Caps {
-		by := strings.Join(c.By, ", ")
-		if by == "" {
-			by = "everything"
-		}
-		fmt.Fprintf(t, "cap\t%d of %d used in %s by %s", c.Used, c.Limit, c.Window, by)
-		if c.ResetsAt != "" {
-			fmt.Fprintf(t, "; the next slot comes free at %s", c.ResetsAt)
-		}
-		fmt.Fprintln(t)
+	for i := range d.Caps {
+		fmt.Fprintf(t, "cap\t%s\n", d.Caps[i].line(d.Verdict))
 	}
 	for i, step := range d.Trace {
 		if i == 0 {

@@ -25,11 +25,11 @@ type rebuildCapsCmd struct {
 }
 
 func (c rebuildCapsCmd) Run(ctx context.Context, s cli.Streams) (err error) {
-	caps, closes, err := c.caps(ctx)
+	caps, err := c.caps(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, closes.Close()) }()
+	defer func() { err = errors.Join(err, caps.Close()) }()
 	r, err := c.replay(ctx, s.Out, replay.Options{})
 	if err != nil {
 		return err
@@ -38,18 +38,23 @@ func (c rebuildCapsCmd) Run(ctx context.Context, s cli.Streams) (err error) {
 	wait := func(err error) {
 		waiting.say(func() { fmt.Fprintf(s.Err, "the caps did not answer, and are asked again: %v\n", err) })
 	}
-	now, err := clockOf(ctx, caps, c.Patience, wait)
+	now, err := clockOf(ctx, caps.Limiter, c.Patience, wait)
 	if err != nil {
-		return err
+		return fmt.Errorf("%s: %w", caps.where, err)
 	}
 	live, err := r.Live(now)
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(s.Out, "%d deliveries still count at %s\n", len(live), instant(now))
+	if len(live) == 0 {
+		fmt.Fprintln(s.Out, "nothing is to be counted: no slot that the logs tell of is within its window and was kept")
+		return nil
+	}
+	fmt.Fprintf(s.Out, "they are counted in %s at %s\n", caps.keys, caps.where)
 	progress := said{every: sayEvery, last: time.Now()}
 	totals, err := refill.Run(ctx, refill.Options{
-		Caps: caps, Patience: c.Patience, Waiting: wait,
+		Caps: caps.Limiter, Patience: c.Patience, Waiting: wait,
 		Progress: func(t refill.Totals) {
 			progress.say(func() { fmt.Fprintf(s.Out, "%d of %d sent\n", t.Sent, len(live)) })
 		},

@@ -22,6 +22,10 @@ type reading struct {
 func (c reading) replay(ctx context.Context, w io.Writer, o replay.Options) (*replay.Replay, error) {
 	r := replay.New(o)
 	stats, err := decisionlog.Read(ctx, c.Logs, decisionlog.ReadOptions{SkipBad: c.SkipBad}, r.Add)
+	var bad *decisionlog.BadLine
+	if errors.As(err, &bad) {
+		return nil, fmt.Errorf("%w (--skip-bad reads over such lines)", err)
+	}
 	if err == nil {
 		err = r.Finish()
 	}
@@ -34,6 +38,9 @@ func (c reading) replay(ctx context.Context, w io.Writer, o replay.Options) (*re
 		fmt.Fprintf(w, ", from %s to %s", instant(from), instant(to))
 	}
 	fmt.Fprintln(w)
+	if stats.Entries == 0 {
+		fmt.Fprintln(w, "nothing was found: the logs tell of no check that a frequency cap has judged")
+	}
 	for _, f := range []struct {
 		what   string
 		faults decisionlog.Faults

@@ -21,7 +21,7 @@ import (
 )
 
 type serveCmd struct {
-	Config      string `required:"" type:"existingfile" help:"The configuration file."`
+	Config      string `required:"" type:"existingfile" placeholder:"FILE" help:"The configuration file."`
 	DecisionLog string `type:"path" placeholder:"FILE" help:"Write down what caps allow and deny, and what becomes of it, at the end of this file. SIGHUP opens it anew."`
 }
 

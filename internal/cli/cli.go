@@ -4,6 +4,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -55,10 +56,22 @@ func Run(ctx context.Context, name, description string, commands any, args []str
 	if exited { // help was printed
 		return nil
 	}
+	var parseError *kong.ParseError
+	if errors.As(err, &parseError) {
+		return fmt.Errorf("%w (see %s --help)", err, about(name, parseError.Context.Selected()))
+	}
 	if err != nil {
 		return err
 	}
 	return parsed.Run()
+}
+
+// about is the command that arguments were given for, as far as one was named.
+func about(program string, command *kong.Node) string {
+	if command == nil {
+		return program
+	}
+	return command.FullPath()
 }
 
 // VersionCmd prints the version.
