@@ -80,8 +80,11 @@ func printDecision(w io.Writer, answer []byte) error {
 	fmt.Fprintf(t, "%s\t%s, decided by step %s\n", strings.ToUpper(d.Verdict), d.Reason, d.Step)
 	fmt.Fprintf(t, "notification\t%s\n", d.NotificationID)
 	fmt.Fprintf(t, "category\t%s\n", d.Category)
-	if d.DeliverAt != "" {
+	switch {
+	case d.DeliverAt != "":
 		fmt.Fprintf(t, "deliver at\t%s\n", d.DeliverAt)
+	case d.Verdict == "defer":
+		fmt.Fprintf(t, "deliver at\tno time is known: waiting alone will not let it through\n")
 	}
 	if d.RetryAt != "" {
 		fmt.Fprintf(t, "retry at\t%s\n", d.RetryAt)

@@ -1,6 +1,10 @@
 package main
 
-import "testing"
+import (
+	"bytes"
+	"strings"
+	"testing"
+)
 
 func TestACapInOneLine(t *testing.T) {
 	const soon = "2026-12-01T09:30:00.000Z"
@@ -22,5 +26,13 @@ func TestACapInOneLine(t *testing.T) {
 		if got := c.cap.line(c.verdict); got != c.want {
 			t.Errorf("%q\nand not\n%q", got, c.want)
 		}
+	}
+}
+
+func TestADeferWithoutATime(t *testing.T) {
+	var out bytes.Buffer
+	answer := `{"notification_id":"n","verdict":"defer","reason":"frequency_cap","step":"caps","category":"c","exact":true,"caps":[{"by":[],"window":"24h","limit":0,"used":0}]}`
+	if err := printDecision(&out, []byte(answer)); err != nil || !strings.Contains(out.String(), "no time is known") || !strings.Contains(out.String(), "0 of 0 used") {
+		t.Errorf("%v\n%s", err, out.String())
 	}
 }
