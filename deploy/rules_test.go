@@ -41,6 +41,8 @@ var healthy = map[string]string{
 	`sendgate_decisions_total{instance="a",step="caps",verdict="allow",degraded="false"}`:               "0+60000x120",
 	`sendgate_overlay_dropped{instance="a"}`:                                                            "0x120",
 	`sendgate_value_limits_age_seconds{instance="a"}`:                                                   "1x120",
+	`sendgate_decision_log_dropped_total{instance="a"}`:                                                 "0x120",
+	`sendgate_decision_log_failed_total{instance="a"}`:                                                  "0x120",
 	`sendgate_caps_may_be_evicted{instance="a"}`:                                                        "0x120",
 	`sendgate_pending_oldest_seconds{instance="a"}`:                                                     "31x120",
 	`sendgate_propagation_seconds_bucket{instance="a",le="0.005"}`:                                      "0+99x120",
@@ -118,6 +120,9 @@ var cases = []struct {
 
 	{"Redis is down", map[string]string{`sendgate_breaker_open{instance="a",dependency="redis"}`: "0x80 1x40"}, []string{"SendgateBreakerOpen"}},
 	{"limits of single values cannot be read", map[string]string{`sendgate_value_limits_age_seconds{instance="a"}`: "1x80 1+60x40"}, []string{"SendgateValueLimitsOld"}},
+	{"the decision log's disk is slow", map[string]string{`sendgate_decision_log_dropped_total{instance="a"}`: "0x80 0+50x40"}, []string{"SendgateDecisionLogIncomplete"}},
+	{"the decision log's disk is full", map[string]string{`sendgate_decision_log_failed_total{instance="a"}`: "0x85 1x40"}, []string{"SendgateDecisionLogIncomplete"}},
+	{"the decision log lost entries before", map[string]string{`sendgate_decision_log_failed_total{instance="a"}`: "0x20 900x120"}, nil},
 	{"Redis is down, and its breaker is new", map[string]string{`sendgate_breaker_open{instance="a",dependency="redis"}`: "_x80 1x40"}, []string{"SendgateBreakerOpen"}},
 	{"a breaker opens for a moment", map[string]string{`sendgate_breaker_open{instance="a",dependency="redis"}`: "0x89 1 0x40"}, nil},
 	{"many decisions are degraded", map[string]string{`sendgate_decisions_total{instance="a",step="preference",verdict="suppress",degraded="true"}`: "_x60 0+2000x60"}, []string{"SendgateDegraded"}},

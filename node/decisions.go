@@ -13,16 +13,12 @@ func (n *Node) observer() sendgate.Observer {
 	if log == nil {
 		return n.metrics
 	}
-	for _, c := range []struct {
-		name, help string
-		value      func() int64
-	}{
-		{"sendgate_decision_log_written_total", "Entries that were written to the decision log.", log.Written},
-		{"sendgate_decision_log_dropped_total", "Entries that are missing in the decision log because too many were waiting to be written.", log.Dropped},
-		{"sendgate_decision_log_failed_total", "Entries that are missing in the decision log because they could not be written.", log.Failed},
-	} {
-		n.metrics.Counter(c.name, c.help, func() float64 { return float64(c.value()) })
+	count := func(name, help string, value func() int64) {
+		n.metrics.Counter(name, help, func() float64 { return float64(value()) })
 	}
+	count("sendgate_decision_log_written_total", "Entries that were written to the decision log.", log.Written)
+	count("sendgate_decision_log_dropped_total", "Entries that are missing in the decision log because too many were waiting to be written.", log.Dropped)
+	count("sendgate_decision_log_failed_total", "Entries that are missing in the decision log because they could not be written.", log.Failed)
 	return observers{n.metrics, log}
 }
 
