@@ -10,8 +10,14 @@ import (
 
 // TestReadme runs every command of the README that shows what it prints, in
 // order, and holds the output against what is shown.
-func TestReadme(t *testing.T) {
-	text, err := os.ReadFile("../../README.md")
+func TestReadme(t *testing.T) { runsAsShown(t, "../../README.md", 7) }
+
+func TestTheDocumentationOfLimits(t *testing.T) { runsAsShown(t, "../../docs/limits.md", 4) }
+
+// runsAsShown runs a document's commands, of which there are so many at least.
+func runsAsShown(t *testing.T, path string, least int) {
+	t.Helper()
+	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +39,7 @@ func TestReadme(t *testing.T) {
 			ran++
 		}
 	}
-	if ran < 7 {
+	if ran < least {
 		t.Errorf("only %d commands were found", ran)
 	}
 }
