@@ -35,6 +35,9 @@ const (
 	PriorityHigh
 )
 
+// String is the priority's name in the interface.
+func (p Priority) String() string { return [...]string{"low", "normal", "high"}[p-PriorityLow] }
+
 // ParsePriority reads `low`, `normal` or `high`; the empty string is normal.
 func ParsePriority(s string) (Priority, bool) {
 	switch s {
@@ -47,9 +50,6 @@ func ParsePriority(s string) (Priority, bool) {
 	}
 	return PriorityNormal, false
 }
-
-// String is the priority's name in the interface.
-func (p Priority) String() string { return [...]string{"low", "normal", "high"}[p-PriorityLow] }
 
 // MaxAttributes is how many named attributes a check may carry.
 const MaxAttributes = 32
@@ -106,17 +106,30 @@ func (c *Check) value(f Field, category string) string {
 // Validate holds a check against the catalog. An unknown topic or channel or
 // an illegal id is an error, never a verdict.
 func (c *Check) Validate(catalog *Catalog) error {
-	var errs Errors
-	if why := idFault(c.NotificationID); why != "" {
-		errs.Add(Errorf(CodeInvalidNotificationID, "notification_id", "a notification id %s", why))
-	}
-	errs.Add(c.User.Validate("user_id"))
+	errs := c.idFaults()
 	if _, ok := catalog.Topic(c.Topic); !ok {
 		errs.Add(Errorf(CodeUnknownTopic, "topic", "the catalog has no topic %q", Clip(c.Topic)))
 	}
 	if !catalog.HasChannel(c.Channel) {
 		errs.Add(Errorf(CodeUnknownChannel, "channel", "the catalog has no channel %q", Clip(c.Channel)))
 	}
+	return append(errs, c.fieldFaults()...).Err()
+}
+
+// ValidateIDs is the part of Validate that needs no catalog: everything but
+// topic and channel.
+func (c *Check) ValidateIDs() error { return append(c.idFaults(), c.fieldFaults()...).Err() }
+
+func (c *Check) idFaults() (errs Errors) {
+	if why := idFault(c.NotificationID); why != "" {
+		errs.Add(Errorf(CodeInvalidNotificationID, "notification_id", "a notification id %s", why))
+	}
+	errs.Add(c.User.Validate("user_id"))
+	return errs
+}
+
+// fieldFaults looks at what caps can be keyed by.
+func (c *Check) fieldFaults() (errs Errors) {
 	for _, f := range []struct{ name, value string }{
 		{"campaign_id", c.CampaignID}, {"sender_id", c.SenderID}, {"creative_id", c.CreativeID},
 		{"household_id", c.HouseholdID}, {"device_id", c.DeviceID},
@@ -125,8 +138,7 @@ func (c *Check) Validate(catalog *Catalog) error {
 			errs.Add(Errorf(CodeInvalidField, f.name, "%s %s", f.name, why))
 		}
 	}
-	errs = append(errs, c.attributeFaults()...)
-	return errs.Err()
+	return append(errs, c.attributeFaults()...)
 }
 
 func (c *Check) attributeFaults() (errs Errors) {

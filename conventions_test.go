@@ -23,6 +23,7 @@ var mayImport = map[string][]string{
 	"keyspace":           {"."},
 	"limits":             {"."},
 	"guard":              {},
+	"client":             {".", "guard"},
 	"redisconn":          {},
 	"yamlfile":           {"."},
 	"catalogfile":        {".", "yamlfile"},

@@ -15,6 +15,16 @@ const (
 // String is the verdict's name in the interface.
 func (v Verdict) String() string { return [...]string{"allow", "suppress", "defer"}[v] }
 
+// ParseVerdict reads `allow`, `suppress` or `defer`.
+func ParseVerdict(s string) (Verdict, bool) {
+	for v := Allow; v <= Defer; v++ {
+		if v.String() == s {
+			return v, true
+		}
+	}
+	return 0, false
+}
+
 // Step is one stage of the pipeline, in the order they run.
 type Step uint8
 

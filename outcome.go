@@ -93,11 +93,7 @@ func (o *Outcome) Validate(catalog *Catalog) error {
 		}
 		return c.Validate(catalog)
 	}
-	var errs Errors
-	if why := idFault(c.NotificationID); why != "" {
-		errs.Add(Errorf(CodeInvalidNotificationID, "notification_id", "a notification id %s", why))
-	}
-	errs.Add(c.User.Validate("user_id"))
+	errs := c.idFaults()
 	if c.Channel != "" && !catalog.HasChannel(c.Channel) {
 		errs.Add(Errorf(CodeUnknownChannel, "channel", "the catalog has no channel %q", Clip(c.Channel)))
 	}

@@ -84,10 +84,16 @@ func (g gaveUpError) Unwrap() error { return g.error }
 // not if the caller went away first, or came with a deadline that left it much
 // less than the limit.
 func (g *Guard) Do(ctx context.Context, fn func(ctx context.Context) error) error {
+	return g.Within(ctx, g.limit, fn)
+}
+
+// Within is Do with a time limit of its own, for a call that is more work than
+// others.
+func (g *Guard) Within(ctx context.Context, limit time.Duration, fn func(ctx context.Context) error) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("%s: %w", g.name, err)
 	}
-	_, err := g.breaker.Execute(func() (struct{}, error) { return struct{}{}, g.call(ctx, fn) })
+	_, err := g.breaker.Execute(func() (struct{}, error) { return struct{}{}, g.call(ctx, limit, fn) })
 	switch {
 	case errors.Is(err, gobreaker.ErrTooManyRequests):
 		// A probe is under way, which is no excess of requests.
@@ -98,10 +104,10 @@ func (g *Guard) Do(ctx context.Context, fn func(ctx context.Context) error) erro
 	return nil
 }
 
-func (g *Guard) call(ctx context.Context, fn func(ctx context.Context) error) error {
+func (g *Guard) call(ctx context.Context, limit time.Duration, fn func(ctx context.Context) error) error {
 	deadline, has := ctx.Deadline()
-	hurried := has && time.Until(deadline) < g.limit*3/4
-	limited, cancel := context.WithTimeoutCause(ctx, g.limit, errLimit)
+	hurried := has && time.Until(deadline) < limit*3/4
+	limited, cancel := context.WithTimeoutCause(ctx, limit, errLimit)
 	defer cancel()
 	select {
 	case g.places <- struct{}{}:
