@@ -144,6 +144,20 @@ func TestTakeFromAList(t *testing.T) {
 	if got := verdicts(); got[3] != "suppress not_taken" {
 		t.Errorf("without a gate, one of two: %v", got)
 	}
+	large := make([]sendgate.Check, client.MaxList)
+	for i := range large {
+		large[i] = ask("n", "u", "order_updates")
+		large[i].Attributes = map[string]string{}
+		for k := range 16 {
+			large[i].Attributes[fmt.Sprint("a", k)] = strings.Repeat("x", 256)
+		}
+	}
+	if err := errOf(c.CheckAll(t.Context(), large, 0)); sendgate.CodeOf(err) != sendgate.CodeBodyTooLarge {
+		t.Errorf("too large: %v", err)
+	}
+	if err := errOf(c.Report(t.Context(), outcomesOf(large))); sendgate.CodeOf(err) != sendgate.CodeBodyTooLarge {
+		t.Errorf("a report too large: %v", err)
+	}
 	for name, err := range map[string]error{
 		"two users":   errOf(c.CheckAll(t.Context(), []sendgate.Check{ask("n", "u", "promotions"), ask("n", "v", "promotions")}, 1)),
 		"less than 0": errOf(c.CheckAll(t.Context(), list, -1)),
@@ -153,6 +167,13 @@ func TestTakeFromAList(t *testing.T) {
 			t.Errorf("%s: no error", name)
 		}
 	}
+}
+
+func outcomesOf(checks []sendgate.Check) (outcomes []sendgate.Outcome) {
+	for _, c := range checks {
+		outcomes = append(outcomes, sendgate.Outcome{Check: c})
+	}
+	return outcomes
 }
 
 func errOf[T any](_ T, err error) error { return err }

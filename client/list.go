@@ -22,6 +22,7 @@ func (c *Client) CheckAll(ctx context.Context, checks []sendgate.Check, take int
 	}
 	defer c.calls.Done()
 	results, items, places := make([]Result, len(checks)), make([]item, 0, len(checks)), make([]int, 0, len(checks))
+	size := 0
 	for i := range checks {
 		body, err := encodeCheck(&checks[i])
 		if results[i].Err = err; err != nil {
@@ -29,9 +30,13 @@ func (c *Client) CheckAll(ctx context.Context, checks []sendgate.Check, take int
 			continue
 		}
 		items, places = append(items, item{&checks[i], body}), append(places, i)
+		size += len(body) + 1
 	}
 	if len(items) == 0 {
 		return results, nil
+	}
+	if size > maxListBytes {
+		return nil, bodyTooLarge("checks")
 	}
 	answered, err := c.post(ctx, listLimit(c.o.Timeout, len(items)), items, take)
 	refusal := refusalOf(err)
@@ -82,6 +87,12 @@ func listFault(checks []sendgate.Check, take int) error {
 	return nil
 }
 
+// bodyTooLarge is said here, since a gate that says so hangs up while it is still
+// being written to.
+func bodyTooLarge(field string) error {
+	return sendgate.Errorf(sendgate.CodeBodyTooLarge, field, "at most %d bytes are read by a gate", maxListBytes)
+}
+
 // listLimit is the time limit of a list: gates go through it by the hundred.
 func listLimit(of time.Duration, checks int) time.Duration {
 	return of * time.Duration((checks+99)/100)
@@ -116,7 +127,11 @@ func (c *Client) Report(ctx context.Context, outcomes []sendgate.Outcome) ([]Set
 	if len(bodies) == 0 {
 		return results, nil
 	}
-	settled, err := c.report(ctx, bodies)
+	body := listBody("outcomes", bodies, 0)
+	if len(body) > maxListBytes {
+		return nil, bodyTooLarge("outcomes")
+	}
+	settled, err := c.report(ctx, body, len(bodies))
 	switch refusal := refusalOf(err); {
 	case refusal != nil:
 		return nil, refusal
@@ -131,12 +146,11 @@ func (c *Client) Report(ctx context.Context, outcomes []sendgate.Outcome) ([]Set
 	return results, nil
 }
 
-func (c *Client) report(ctx context.Context, bodies [][]byte) (settled []Settlement, err error) {
-	body := listBody("outcomes", bodies, 0)
+func (c *Client) report(ctx context.Context, body []byte, outcomes int) (settled []Settlement, err error) {
 	err = c.gates.try(ctx, c.o.ReportTimeout, reportsOf, func(ctx context.Context, g *gate) error {
 		data, err := c.gates.exchange(ctx, http.MethodPost, g.url+"/v1/outcomes", body)
 		if err == nil {
-			settled, err = parseSettlements(data, len(bodies))
+			settled, err = parseSettlements(data, outcomes)
 		}
 		return err
 	})

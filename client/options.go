@@ -21,7 +21,7 @@ const (
 	DefaultTimeout       = 100 * time.Millisecond
 	DefaultReportTimeout = 2 * time.Second
 	DefaultCatalogEvery  = time.Minute
-	DefaultRequests      = 4
+	DefaultRequests      = 2
 	DefaultBatch         = 100
 	DefaultWaiting       = 4096
 )

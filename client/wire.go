@@ -15,8 +15,10 @@ const (
 	// maxItems is how many items the interface takes in one body.
 	maxItems = 1000
 	// maxBodyBytes is less than the interface takes in one body, and many times
-	// what the largest check has.
+	// what the largest check has. Collected checks are cut by it.
 	maxBodyBytes = 1 << 20
+	// maxListBytes leaves room for the members around a list.
+	maxListBytes = 2<<20 - 64
 	// maxNameBytes is the longest name that a catalog can have.
 	maxNameBytes = 64
 

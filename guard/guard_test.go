@@ -139,6 +139,20 @@ func TestTheLimitHoldsOnce(t *testing.T) {
 	})
 }
 
+func TestACallWithALimitOfItsOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig()
+		for range 10 {
+			began := time.Now()
+			err := r.Within(t.Context(), 3*limit, hangs)
+			if took := time.Since(began); took != 3*limit || !errors.Is(err, context.DeadlineExceeded) {
+				t.Fatalf("took %v: %v", took, err)
+			}
+		}
+		r.is(t, true, true)
+	})
+}
+
 // errNetworkTimeout is what a connection returns whose deadline has passed.
 var errNetworkTimeout = &net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}
 
