@@ -59,8 +59,8 @@ func TestManyAtOnce(t *testing.T) {
 					if i%2 == 0 {
 						user, want = fmt.Sprintf("%s%d", name, i), "allow default_on"
 					}
-					switch d, err := c.Check(t.Context(), ask("n", user, "promotions")); {
-					case err != nil || said(d) != want || d.User != sendgate.UserID(user):
+					d, err := c.Check(t.Context(), ask("n", user, "promotions"))
+					if err != nil || said(d) != want || d.User != sendgate.UserID(user) {
 						t.Errorf("%s: %+v, %v", user, d, err)
 					}
 				})

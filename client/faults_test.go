@@ -88,7 +88,7 @@ func TestFaults(t *testing.T) {
 				if err != nil || said(d) != want || !d.ByClient || !d.Degraded || !errors.Is(d.Cause, f.cause) {
 					t.Errorf("%s: %s by the client %v because of %v; %v", topic, said(d), d.ByClient, d.Cause, err)
 				}
-				if wait := d.RetryAt.Sub(time.Now()); d.Verdict == sendgate.Suppress && (wait <= 0 || wait > 5*time.Second) {
+				if wait := time.Until(d.RetryAt); d.Verdict == sendgate.Suppress && (wait <= 0 || wait > 5*time.Second) {
 					t.Errorf("worth asking again at %v", d.RetryAt)
 				}
 			}

@@ -91,7 +91,7 @@ func startGate(t testing.TB, redisClient redis.UniversalClient) *gate {
 	t.Cleanup(n.Close)
 	g := &gate{t: t, node: n, paths: make(chan string, 1000)}
 	g.Server = httptest.NewServer(g)
-	t.Cleanup(g.Server.Close)
+	t.Cleanup(g.Close)
 	redistest.Until(t, "the gate follows the stream", n.Overlay().Live)
 	return g
 }

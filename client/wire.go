@@ -147,10 +147,10 @@ func parseProblem(data []byte) error {
 		faultDoc
 		Errors []faultDoc `json:"errors"`
 	}
-	if err := json.Unmarshal(data, &doc); err != nil || doc.Code == "" {
-		return nil
-	}
-	if len(doc.Errors) == 0 {
+	switch err := json.Unmarshal(data, &doc); {
+	case err != nil || doc.Code == "":
+		return nil //nolint:nilerr // what cannot be read is no refusal
+	case len(doc.Errors) == 0:
 		return doc.err()
 	}
 	var errs sendgate.Errors
