@@ -191,7 +191,7 @@ func testADropTakesItsOwn(t *testing.T, client redis.UniversalClient) {
 	b.goes(ask("u", "m", "email", own))
 	dying.Judge(context.Background(), []sendgate.CapAsk{ask("u", "m", "push", own, ofHousehold("h", time.Hour, 5))}, 0)
 	a = b.Judge(context.Background(), []sendgate.CapAsk{ask("u", "m", "push", own, never)}, 0)[0]
-b.wants("answer by push", "false 1", fmt.Sprint(a.Admitted, " ", a.Caps[0].Used))
+	b.wants("answer by push", "false 1", fmt.Sprint(a.Admitted, " ", a.Caps[0].Used))
 	b.wants("used", "1", fmt.Sprint(b.taken(own)))
 }
 

@@ -323,7 +323,7 @@ func (m *spread) one(killed bool) {
 		l = m.dying
 	}
 	answer, want := l.Judge(context.Background(), []sendgate.CapAsk{a.CapAsk}, 0)[0], m.judge(&a, killed)
-	if answer.Err != nil && !(killed && want) || answer.Err == nil && answer.Admitted != want {
+	if answer.Err != nil && (!killed || !want) || answer.Err == nil && answer.Admitted != want {
 		m.r.Fatalf("%v\n%s\n%+v, want %t", m.limits, strings.Join(m.told, "\n"), answer, want)
 	}
 	if killed {
