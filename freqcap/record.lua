@@ -229,8 +229,8 @@ local function make()
   function rare.holdOf(name, who)
     local hold = latest[who]
     while hold do
-      for i, held in ipairs(openHold(hold).names) do
-        if held == name then
+      for i, has in ipairs(openHold(hold).names) do
+        if has == name then
           return hold, i
         end
       end
