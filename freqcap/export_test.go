@@ -75,7 +75,7 @@ func (l *Limiter) JudgeCommand(user sendgate.UserID, id string, caps []sendgate.
 }
 
 // boundsLine is the line of the script that says how much a record holds at most.
-const boundsLine = "mostEntries, mostIDs, mostNotes, mostHolds = 65535, 10000, 250, 10000\n"
+const boundsLine = "mostEntries, mostIDs, mostNotes, mostHolds = 65535, 10000, 250, 3000\n"
 
 // SetBounds has records hold at most so many ids, where they are only remembered,
 // and notes a section, and so many holds.

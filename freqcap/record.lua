@@ -45,7 +45,7 @@ local delivered = 2 ^ 47
 
 -- How many entries a section has at most, how many of them where they only
 -- remember ids, how many notes, and how many holds a record.
-local mostEntries, mostIDs, mostNotes, mostHolds = 65535, 10000, 250, 10000
+local mostEntries, mostIDs, mostNotes, mostHolds = 65535, 10000, 250, 3000
 
 local byte, char, sub, find, floor, max, call = string.byte, string.char, string.sub, string.find, math.floor, math.max, redis.call
 
