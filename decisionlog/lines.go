@@ -15,20 +15,20 @@ import (
 // maxLine is more than any entry takes: 32 caps by ids of the greatest length.
 const maxLine = 1 << 20
 
-// BadLine is a line of a log that is no entry.
-type BadLine struct {
+// LineError is a line of a log that is no entry.
+type LineError struct {
 	Path   string
 	Number int64
 	Err    error
 }
 
 // Error names the line, and says what is wrong with it.
-func (b *BadLine) Error() string {
-	return fmt.Sprintf("%s, line %d: no entry of a decision log: %v", b.Path, b.Number, b.Err)
+func (e *LineError) Error() string {
+	return fmt.Sprintf("%s, line %d: no entry of a decision log: %v", e.Path, e.Number, e.Err)
 }
 
 // Unwrap is what is wrong with it.
-func (b *BadLine) Unwrap() error { return b.Err }
+func (e *LineError) Unwrap() error { return e.Err }
 
 // lines reads one log.
 type lines struct {
@@ -90,7 +90,7 @@ func (l *lines) read() (*Entry, error) {
 		}
 		switch {
 		case fault != nil:
-			l.bad = &BadLine{l.path, l.number, fault}
+			l.bad = &LineError{l.path, l.number, fault}
 			if ended {
 				return nil, l.judgeBad(true)
 			}

@@ -48,7 +48,7 @@ func (c counting) caps(ctx context.Context) (*counted, error) {
 	if err != nil {
 		return nil, err
 	}
-	partitions := 0
+	var partitions int
 	if c.Partitions != nil {
 		partitions = *c.Partitions
 	} else if partitions, err = partitionsOf(ctx, conf); err != nil {

@@ -22,7 +22,7 @@ type reading struct {
 func (c reading) replay(ctx context.Context, w io.Writer, o replay.Options) (*replay.Replay, error) {
 	r := replay.New(o)
 	stats, err := decisionlog.Read(ctx, c.Logs, decisionlog.ReadOptions{SkipBad: c.SkipBad}, r.Add)
-	var bad *decisionlog.BadLine
+	var bad *decisionlog.LineError
 	if errors.As(err, &bad) {
 		return nil, fmt.Errorf("%w (--skip-bad reads over such lines)", err)
 	}
