@@ -39,7 +39,7 @@ var benchFilters = sync.OnceValue(func() (f struct {
 		f.plain.AddString(plainKey(benchUser(i)))
 	}
 	p := plan()
-	p.Memory = 16 << 30
+	p.Memory, p.KeyMemory = 16<<30, 4<<30
 	built, err := bloom.Build(context.Background(), p, numbered(0, n))
 	if err != nil {
 		panic(err)
@@ -130,7 +130,7 @@ func BenchmarkBuild(b *testing.B) {
 	for _, segments := range []int{1, 4} {
 		b.Run(fmt.Sprintf("Build of %d segments", segments), func(b *testing.B) {
 			p := plan()
-			p.Memory = 16 << 30
+			p.Memory, p.KeyMemory = 16<<30, 4<<30
 			for b.Loop() {
 				var parts []iter.Seq2[bloom.Key, error]
 				for i := range segments {
@@ -148,7 +148,7 @@ func BenchmarkBuild(b *testing.B) {
 // BenchmarkLoad checks and maps a snapshot.
 func BenchmarkLoad(b *testing.B) {
 	p := plan()
-	p.Memory = 16 << 30
+	p.Memory, p.KeyMemory = 16<<30, 4<<30
 	built, err := bloom.Build(b.Context(), p, numbered(0, 1_000_000))
 	if err != nil {
 		b.Fatal(err)

@@ -151,7 +151,7 @@ func TestIdsThatCouldBeTaken(t *testing.T) {
 func TestMemoryDecidesTheRate(t *testing.T) {
 	const n = 50_000
 	p := plan()
-	for _, bitsPerKey := range []float64{45, 30, 20, 16} {
+	for _, bitsPerKey := range []float64{45, 30, 20, 18} {
 		p.Memory = int64(n * bitsPerKey / 8)
 		built, err := bloom.Build(t.Context(), p, keys("a", n))
 		if err != nil {

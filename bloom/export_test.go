@@ -31,25 +31,29 @@ func Mend(file []byte) {
 	}
 	defer func() { binary.LittleEndian.PutUint64(file[56:], xxhash.Sum64(file[:56])) }()
 	binary.LittleEndian.PutUint64(file[16:], uint64(len(file)))
-	end := preludeSize + int(binary.LittleEndian.Uint32(file[12:]))
+	begin, length := binary.LittleEndian.Uint64(file[24:]), uint64(binary.LittleEndian.Uint32(file[12:]))
+	if begin < wordsBegin || begin > uint64(len(file)) || length > uint64(len(file))-begin {
+		return
+	}
 	var h Header
-	if end > len(file) || jsonv2.Unmarshal(file[preludeSize:end], &h) != nil || h.validate() != nil {
-		return
+	tables := file[begin+length:]
+	if jsonv2.Unmarshal(file[begin:begin+length], &h) == nil && h.validate() == nil && len(tables) == tableEntry*(h.OptOuts.Shards+h.OptIns.Shards) {
+		mendTables(file[wordsBegin:begin], tables, h.OptOuts, h.OptIns)
 	}
-	begin := end + tableEntry*(h.OptOuts.Shards+h.OptIns.Shards)
-	words := int(roundUp(int64(begin)))
-	if words > len(file) {
-		return
-	}
-	for at := end; at < begin; at += tableEntry {
-		n := binary.LittleEndian.Uint64(file[at:])
-		if n > uint64(len(file)-words)/8 {
-			break
+	binary.LittleEndian.PutUint64(file[32:], xxhash.Sum64(file[begin:]))
+}
+
+func mendTables(words, tables []byte, filters ...FilterHeader) {
+	for _, h := range filters {
+		size := int(h.Words) / h.Shards * 8
+		for range h.Shards {
+			if size > len(words) {
+				return
+			}
+			binary.LittleEndian.PutUint64(tables, xxhash.Sum64(words[:size]))
+			words, tables = words[size:], tables[tableEntry:]
 		}
-		binary.LittleEndian.PutUint64(file[at+8:], xxhash.Sum64(file[words:words+int(n)*8]))
-		words += int(n) * 8
 	}
-	binary.LittleEndian.PutUint64(file[24:], xxhash.Sum64(file[preludeSize:begin]))
 }
 
 // Use puts a snapshot into use that is covered as of now.

@@ -3,8 +3,6 @@ package bloom
 import (
 	"bytes"
 	"encoding/binary"
-	"io"
-	"slices"
 	"unsafe"
 
 	"github.com/cespare/xxhash/v2"
@@ -18,19 +16,20 @@ import (
 //	  8  format version                          uint32
 //	 12  length of the header                    uint32
 //	 16  length of the file                      uint64
-//	 24  xxHash64 of the header and the tables   uint64
-//	 32  zeros
+//	 24  where the header begins                 uint64
+//	 32  xxHash64 of the header and the tables   uint64
+//	 40  zeros
 //	 56  xxHash64 of the 56 bytes before         uint64
+//	zeros     up to 4096 bytes
+//	words     of both filters, opt-outs first, shard by shard
 //	header    JSON, a Header
-//	tables    of the shards of both filters, opt-outs first: words, xxHash64 of them
-//	zeros     up to a multiple of 4096
-//	words     of both filters, shard by shard
+//	tables    of the shards of both filters: xxHash64 of the words
 const (
 	magic         = "SENDGATE"
-	formatVersion = 1
+	formatVersion = 2
 	preludeSize   = 64
-	pageSize      = 4096
-	tableEntry    = 16
+	wordsBegin    = pageBytes
+	tableEntry    = 8
 	maxHeader     = 16 << 20
 )
 
@@ -38,6 +37,7 @@ const (
 type prelude struct {
 	headerLength uint32
 	fileLength   uint64
+	headerAt     uint64
 	metaSum      uint64 // of header and tables
 }
 
@@ -47,6 +47,7 @@ func (p prelude) encode() []byte {
 	b = binary.LittleEndian.AppendUint32(b, formatVersion)
 	b = binary.LittleEndian.AppendUint32(b, p.headerLength)
 	b = binary.LittleEndian.AppendUint64(b, p.fileLength)
+	b = binary.LittleEndian.AppendUint64(b, p.headerAt)
 	b = binary.LittleEndian.AppendUint64(b, p.metaSum)
 	b = append(b, make([]byte, preludeSize-8-len(b))...)
 	return binary.LittleEndian.AppendUint64(b, xxhash.Sum64(b))
@@ -61,62 +62,26 @@ func decodePrelude(data []byte) (p prelude, err error) {
 	}
 	p.headerLength = binary.LittleEndian.Uint32(data[12:])
 	p.fileLength = binary.LittleEndian.Uint64(data[16:])
-	p.metaSum = binary.LittleEndian.Uint64(data[24:])
+	p.headerAt = binary.LittleEndian.Uint64(data[24:])
+	p.metaSum = binary.LittleEndian.Uint64(data[32:])
 	if !bytes.Equal(p.encode(), data[:preludeSize]) {
 		return p, refuse("its first bytes are damaged")
 	}
 	return p, nil
 }
 
-// encodeTables writes how many words each shard has, and their checksum.
-func encodeTables(filters ...[][]uint64) (tables []byte) {
-	for _, shards := range filters {
-		for _, words := range shards {
-			tables = binary.LittleEndian.AppendUint64(tables, uint64(len(words)))
-			tables = binary.LittleEndian.AppendUint64(tables, xxhash.Sum64(bytesOf(words)))
+// encodeMeta is what follows on the words: the header, the length of which is
+// returned too, and the tables.
+func encodeMeta(h *Header, sums ...[]uint64) (meta []byte, header int, err error) {
+	meta, err = jsonv2.Marshal(h, jsonv2.Deterministic(true))
+	header = len(meta)
+	for _, shards := range sums {
+		for _, sum := range shards {
+			meta = binary.LittleEndian.AppendUint64(meta, sum)
 		}
 	}
-	return tables
+	return meta, header, err
 }
-
-// write writes a snapshot file.
-func write(w io.Writer, h *Header, optOuts, optIns [][]uint64) (int64, error) {
-	header, err := jsonv2.Marshal(h, jsonv2.Deterministic(true))
-	if err != nil {
-		return 0, err
-	}
-	meta := slices.Concat(header, encodeTables(optOuts, optIns))
-	padded := roundUp(int64(preludeSize + len(meta)))
-	length := padded + (h.OptOuts.Words+h.OptIns.Words)*8
-	p := prelude{headerLength: uint32(len(meta) - tableEntry*(len(optOuts)+len(optIns))), fileLength: uint64(length), metaSum: xxhash.Sum64(meta)}
-	out := &counting{w: w}
-	out.write(p.encode())
-	out.write(meta)
-	out.write(make([]byte, padded-out.n))
-	for _, shards := range [][][]uint64{optOuts, optIns} {
-		for _, words := range shards {
-			out.write(bytesOf(words))
-		}
-	}
-	return out.n, out.err
-}
-
-// counting writes until the first error.
-type counting struct {
-	w   io.Writer
-	n   int64
-	err error
-}
-
-func (c *counting) write(data []byte) {
-	if c.err == nil {
-		var n int
-		n, c.err = c.w.Write(data)
-		c.n += int64(n)
-	}
-}
-
-func roundUp(n int64) int64 { return (n + pageSize - 1) / pageSize * pageSize }
 
 // parse checks a whole snapshot file and makes a snapshot that refers to it:
 // the file must not change.
@@ -131,78 +96,64 @@ func parse(data []byte) (*Snapshot, error) {
 	if p.fileLength != uint64(len(data)) {
 		return nil, refuse("it has %d bytes and should have %d: it was cut off, or something was added", len(data), p.fileLength)
 	}
-	h, tables, words, err := p.meta(data)
+	h, tables, err := p.meta(data)
 	if err != nil {
 		return nil, err
 	}
-	optOuts, tables, words, err := shardsOf(&h.OptOuts, "opt_outs", tables, words)
-	if err != nil {
+	words := wordsOf(data[wordsBegin:p.headerAt])
+	s := newSnapshot(*h, words[:h.OptOuts.Words], words[h.OptOuts.Words:], int64(len(data)))
+	if err := s.optOuts.check(&h.OptOuts, "opt_outs", tables); err != nil {
 		return nil, err
 	}
-	optIns, tables, words, err := shardsOf(&h.OptIns, "opt_ins", tables, words)
-	if err != nil {
+	if err := s.optIns.check(&h.OptIns, "opt_ins", tables[h.OptOuts.Shards*tableEntry:]); err != nil {
 		return nil, err
-	}
-	if len(tables)+len(words) > 0 {
-		return nil, refuse("it has more than its header says")
-	}
-	s := newSnapshot(*h, optOuts, optIns, int64(len(data)))
-	if s.optOuts.rate() != h.OptOuts.Rate || s.optIns.rate() != h.OptIns.Rate {
-		return nil, refuse("its bits make another false-positive rate than its header states")
 	}
 	return s, s.checkCanaries()
 }
 
-// meta reads the header, and finds the tables and the words.
-func (p prelude) meta(data []byte) (h *Header, tables, words []byte, err error) {
-	end := int64(preludeSize) + int64(p.headerLength)
-	if p.headerLength > maxHeader || end > int64(len(data)) {
-		return nil, nil, nil, refuse("its header has %d bytes", p.headerLength)
+// meta reads the header, and finds the tables. What the words are, they agree
+// about.
+func (p prelude) meta(data []byte) (h *Header, tables []byte, err error) {
+	length, begin := uint64(len(data)), p.headerAt
+	if begin < wordsBegin || begin > length || begin%pageBytes != 0 || uint64(p.headerLength) > min(maxHeader, length-begin) {
+		return nil, nil, refuse("its header has %d bytes from %d on", p.headerLength, begin)
 	}
+	end := begin + uint64(p.headerLength)
 	h = new(Header)
-	if err := jsonv2.Unmarshal(data[preludeSize:end], h, jsonv2.RejectUnknownMembers(true)); err != nil {
-		return nil, nil, nil, refuse("its header is damaged: %w", err)
+	if err := jsonv2.Unmarshal(data[begin:end], h, jsonv2.RejectUnknownMembers(true)); err != nil {
+		return nil, nil, refuse("its header is damaged: %w", err)
 	}
 	if err := h.validate(); err != nil {
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
-	begin := end + tableEntry*int64(h.OptOuts.Shards+h.OptIns.Shards)
-	padded := roundUp(begin)
 	switch {
-	case padded > int64(len(data)):
-		return nil, nil, nil, refuse("it ends before its words")
-	case xxhash.Sum64(data[preludeSize:begin]) != p.metaSum:
-		return nil, nil, nil, refuse("its header or its tables are damaged")
+	case end+uint64(tableEntry*(h.OptOuts.Shards+h.OptIns.Shards)) != length:
+		return nil, nil, refuse("it does not end with its tables")
+	case wordsBegin+uint64(h.OptOuts.Words+h.OptIns.Words)*8 != begin:
+		return nil, nil, refuse("it has other words than its header says")
+	case xxhash.Sum64(data[begin:]) != p.metaSum:
+		return nil, nil, refuse("its header or its tables are damaged")
+	case len(bytes.Trim(data[preludeSize:wordsBegin], "\x00")) > 0:
+		return nil, nil, refuse("it has something where nothing belongs")
 	}
-	if len(bytes.Trim(data[begin:padded], "\x00")) > 0 {
-		return nil, nil, nil, refuse("it has something where nothing belongs")
-	}
-	return h, data[end:begin], data[padded:], nil
+	return h, data[end:], nil
 }
 
-// shardsOf takes a filter's shards off the front of tables and words, and
-// checks them.
-func shardsOf(h *FilterHeader, name string, tables, words []byte) (shards [][]uint64, moreTables, moreWords []byte, err error) {
-	shards = make([][]uint64, h.Shards)
-	total := int64(0)
-	for i := range shards {
-		n, sum := binary.LittleEndian.Uint64(tables), binary.LittleEndian.Uint64(tables[8:])
-		tables = tables[tableEntry:]
-		if n == 0 || n > uint64(len(words)/8) {
-			return nil, nil, nil, refuse("shard %d of %s has %d words", i, name, n)
+// check compares every shard with its checksum, and all of them with the rate
+// that is stated.
+func (f *filter) check(h *FilterHeader, name string, tables []byte) error {
+	hit, sum := newHits(f.pairs), 0.0
+	for i := range h.Shards {
+		words := f.shard(i)
+		if xxhash.Sum64(bytesOf(words)) != binary.LittleEndian.Uint64(tables[i*tableEntry:]) {
+			return refuse("shard %d of %s is damaged", i, name)
 		}
-		shard := words[:n*8]
-		words = words[n*8:]
-		total += int64(n)
-		if xxhash.Sum64(shard) != sum {
-			return nil, nil, nil, refuse("shard %d of %s is damaged", i, name)
-		}
-		shards[i] = wordsOf(shard)
+		sum += hit.rate(words)
 	}
-	if total != h.Words {
-		return nil, nil, nil, refuse("%s has %d words, and its header says %d", name, total, h.Words)
+	if sum/float64(h.Shards) != h.Rate {
+		return refuse("the bits of %s make another false-positive rate than its header states", name)
 	}
-	return shards, tables, words, nil
+	return nil
 }
 
 func littleEndian() bool {

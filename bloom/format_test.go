@@ -24,13 +24,14 @@ func TestDamagedSnapshots(t *testing.T) {
 	}{
 		"empty":               {func([]byte) []byte { return nil }, "too few"},
 		"something else":      {func([]byte) []byte { return []byte(strings.Repeat("hello, world. ", 1000)) }, "not a snapshot"},
-		"an older format":     {func(b []byte) []byte { binary.LittleEndian.PutUint32(b[8:], 0); return b }, "format is version 0"},
-		"a newer format":      {func(b []byte) []byte { binary.LittleEndian.PutUint32(b[8:], 2); return b }, "format is version 2"},
-		"the first bytes":     {func(b []byte) []byte { b[30] ^= 1; return b }, "first bytes are damaged"},
+		"an older format":     {func(b []byte) []byte { binary.LittleEndian.PutUint32(b[8:], 1); return b }, "format is version 1"},
+		"a newer format":      {func(b []byte) []byte { binary.LittleEndian.PutUint32(b[8:], 3); return b }, "format is version 3"},
+		"the first bytes":     {func(b []byte) []byte { b[50] ^= 1; return b }, "first bytes are damaged"},
 		"cut off":             {func(b []byte) []byte { return b[:len(b)-1] }, "cut off"},
 		"cut off early":       {func(b []byte) []byte { return b[:70] }, "cut off"},
 		"something added":     {func(b []byte) []byte { return append(b, 0) }, "added"},
-		"a bit of a word":     {func(b []byte) []byte { b[len(b)-9] ^= 4; return b }, "is damaged"},
+		"a bit of a word":     {func(b []byte) []byte { b[5000] ^= 4; return b }, "is damaged"},
+		"a checksum":          {func(b []byte) []byte { b[len(b)-9] ^= 4; return b }, "its tables are damaged"},
 		"the namespace":       {func(b []byte) []byte { b[strings.Index(string(b), `"namespace":"t"`)+13] = 's'; return b }, "damaged"},
 		"a byte that is zero": {func(b []byte) []byte { b[4095] = 1; return b }, "nothing belongs"},
 	} {
@@ -143,7 +144,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte("SENDGATE"), 0, false)
 	f.Add([]byte{0xff, 0xff, 0xff, 0xff}, 12, true)
 	f.Add([]byte(`"shards":65536`), strings.Index(string(file), `"shards"`), true)
-	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, strings.LastIndex(string(file[:4096]), "}")+1, true)
+	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, strings.LastIndex(string(file), "}")+1, true)
 	f.Fuzz(func(t *testing.T, patch []byte, at int, mend bool) {
 		patched := append([]byte(nil), file...)
 		if at >= 0 && at < len(patched) {

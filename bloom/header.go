@@ -53,9 +53,9 @@ func (c Counts) Rejecting() int64 { return c.Holds + c.HardHolds + c.OptOuts }
 // FilterHeader says how a filter is dimensioned.
 type FilterHeader struct {
 	Shards int     `json:"shards"`
-	Hashes int     `json:"hashes"`
-	Keys   int64   `json:"keys"` // that differ, canaries included
-	Words  int64   `json:"words"`
+	Hashes int     `json:"hashes"`              // the bits of a key, an even number
+	Keys   int64   `json:"keys"`                // that were put in, canaries included
+	Words  int64   `json:"words"`               // whole pages, and as many in every shard
 	Rate   float64 `json:"false_positive_rate"` // for one key, from the bits that are set
 }
 
@@ -92,8 +92,11 @@ func (h *FilterHeader) validate(name string) error {
 	if h.Shards < 1 || h.Shards > 1<<shardBits || bits.OnesCount(uint(h.Shards)) != 1 {
 		return refuse("%s has %d shards", name, h.Shards)
 	}
-	if h.Hashes < 1 || h.Hashes > maxHashes || h.Words < int64(h.Shards) || h.Words > maxWords {
-		return refuse("%s has %d hashes and %d words", name, h.Hashes, h.Words)
+	if h.Hashes < 2 || h.Hashes > maxHashes || h.Hashes%2 != 0 {
+		return refuse("%s has %d hashes", name, h.Hashes)
+	}
+	if h.Words < 1 || h.Words > maxWords || h.Words%(int64(h.Shards)*pageWords) != 0 {
+		return refuse("%s has %d words", name, h.Words)
 	}
 	return nil
 }

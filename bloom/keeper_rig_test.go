@@ -14,6 +14,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/cespare/xxhash/v2"
+
 	"github.com/sendgate/sendgate"
 	"github.com/sendgate/sendgate/bloom"
 )
@@ -31,7 +33,7 @@ func (s *shelf) Published(context.Context) (list []bloom.Published, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for generation, file := range s.files {
-		list = append(list, bloom.Published{Generation: generation, Tag: fmt.Sprint(len(file))})
+		list = append(list, bloom.Published{Generation: generation, Tag: fmt.Sprint(xxhash.Sum64(file))})
 	}
 	slices.SortFunc(list, func(a, b bloom.Published) int { return int(b.Generation - a.Generation) })
 	return list, s.down

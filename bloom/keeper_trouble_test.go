@@ -261,8 +261,8 @@ func TestRatesThatAreRefused(t *testing.T) {
 	other[stated[1]-1]++
 	bloom.Mend(other)
 	for why, file := range map[string][]byte{
-		"at most 0.001 are allowed":            build(t, many, keys("a", 10_000)),
-		"its bits make another false-positive": other,
+		"at most 0.001 are allowed":        build(t, many, keys("a", 10_000)),
+		"make another false-positive rate": other,
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := newStand(t, 1000)

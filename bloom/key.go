@@ -10,8 +10,9 @@ import (
 )
 
 // hashing names how keys are made and placed. A snapshot made in another way
-// is refused; the name changes with anything in this file that does.
-const hashing = "xxh64-mix-1"
+// is refused; the name changes with anything here, or in how a filter places
+// keys, that does.
+const hashing = "xxh64-mix-2"
 
 // Kind says what a Key stands for.
 type Kind uint8

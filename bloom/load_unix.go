@@ -3,7 +3,6 @@
 package bloom
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -14,23 +13,16 @@ import (
 )
 
 // Load takes a private copy of a snapshot, checks the whole of it, and maps it.
-// fetch writes the snapshot; the copy is a file without a name in a folder, so
-// that nobody can change it and nothing is left of it when the process ends.
-// An empty folder is the system's for temporary files. A snapshot that is
-// damaged is ErrRefused; any other error is one of fetching or of the machine.
+// fetch writes the snapshot; the copy is a file without a name in a folder, of
+// which nothing is left when the process ends. An empty folder is the system's
+// for temporary files. A snapshot that is damaged is ErrRefused; any other error
+// is one of fetching or of the machine.
 func Load(dir string, fetch func(io.Writer) error) (_ *Snapshot, err error) {
-	f, err := os.CreateTemp(dir, "sendgate-*.filter")
+	f, err := nameless(dir)
 	if err != nil {
-		var at *os.PathError
-		if errors.As(err, &at) { // whose path is another one every time
-			err = at.Err
-		}
-		return nil, fmt.Errorf("make a private copy of the snapshot in %s: %w", cmp.Or(dir, os.TempDir()), err)
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	if err := os.Remove(f.Name()); err != nil {
 		return nil, fmt.Errorf("make a private copy of the snapshot: %w", err)
 	}
+	defer func() { err = errors.Join(err, f.Close()) }()
 	if err := fetch(f); err != nil {
 		return nil, err
 	}
@@ -52,21 +44,33 @@ func Open(path string) (_ *Snapshot, err error) {
 // The garbage collector finds out when that ends: readers need no lock and no
 // count, and memory is given back with the collection after the last one.
 func mapped(f *os.File) (*Snapshot, error) {
-	info, err := f.Stat()
+	s, data, err := mapFile(f)
 	if err != nil {
 		return nil, err
-	}
-	if info.Size() < preludeSize {
-		return nil, refuse("it has %d bytes, which is too few for a snapshot", info.Size())
-	}
-	data, err := unix.Mmap(int(f.Fd()), 0, int(info.Size()), unix.PROT_READ, unix.MAP_SHARED)
-	if err != nil {
-		return nil, fmt.Errorf("map the snapshot: %w", err)
-	}
-	s, err := parse(data)
-	if err != nil {
-		return nil, errors.Join(err, unix.Munmap(data))
 	}
 	runtime.AddCleanup(s, func(data []byte) { _ = unix.Munmap(data) }, data)
 	return s, nil
 }
+
+// mapFile maps a file, whose snapshot is not to be used once it is unmapped.
+func mapFile(f *os.File) (*Snapshot, []byte, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return nil, nil, err
+	}
+	if info.Size() < preludeSize {
+		return nil, nil, refuse("it has %d bytes, which is too few for a snapshot", info.Size())
+	}
+	data, err := unix.Mmap(int(f.Fd()), 0, int(info.Size()), unix.PROT_READ, unix.MAP_SHARED)
+	if err != nil {
+		return nil, nil, fmt.Errorf("map the snapshot: %w", err)
+	}
+	s, err := parse(data)
+	if err != nil {
+		return nil, nil, errors.Join(err, unix.Munmap(data))
+	}
+	return s, data, nil
+}
+
+// unmap gives mapped memory back.
+func unmap(data []byte) error { return unix.Munmap(data) }

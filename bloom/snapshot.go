@@ -19,11 +19,11 @@ type Snapshot struct {
 	size    int64
 }
 
-func newSnapshot(h Header, optOuts, optIns [][]uint64, size int64) *Snapshot {
+func newSnapshot(h Header, optOuts, optIns []uint64, size int64) *Snapshot {
 	s := &Snapshot{
 		header: h, covered: make(map[sendgate.Setting]bool, len(h.Covered)), size: size,
-		optOuts: newFilter(h.Salt, h.OptOuts.Hashes, optOuts),
-		optIns:  newFilter(h.Salt, h.OptIns.Hashes, optIns),
+		optOuts: newFilter(h.Salt, h.OptOuts.Hashes, h.OptOuts.Shards, optOuts),
+		optIns:  newFilter(h.Salt, h.OptIns.Hashes, h.OptIns.Shards, optIns),
 	}
 	for _, c := range h.Covered {
 		s.covered[sendgate.Setting(c)] = true
@@ -48,14 +48,16 @@ func (s *Snapshot) Has(k Key) bool {
 	return s.optOuts.has(k.Hash)
 }
 
-// look answers all that a check may ask about a user and a setting.
+// look answers all that a check may ask about a user and a setting. The user is
+// hashed once. What is read from memory for the hold and for the setting is
+// asked for before either is waited for.
 func (s *Snapshot) look(user sendgate.UserID, setting sendgate.Setting) (a sendgate.FilterAnswer) {
 	defer runtime.KeepAlive(s)
-	u, of := userHash(user), settingHash(setting)
-	a.Hold = s.optOuts.has(keyHash(u, holdSetting))
-	key := keyHash(u, of)
-	a.OptedOut = s.optOuts.has(key)
+	u := userHash(user)
+	key := keyHash(u, settingHash(setting))
+	hold, optOut := s.optOuts.begin(keyHash(u, holdSetting)), s.optOuts.begin(key)
 	a.OptInsCovered = s.covered[setting]
+	a.Hold, a.OptedOut = hold.end(s.optOuts.pairs), optOut.end(s.optOuts.pairs)
 	a.OptedIn = a.OptInsCovered && s.optIns.has(key)
 	return a
 }

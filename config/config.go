@@ -104,7 +104,7 @@ func Load(path string, environment map[string]string) (*Config, error) {
 
 // paths are all members that name a file or a folder.
 func (c *Config) paths() []*string {
-	paths := []*string{&c.Catalog, &c.Store.Bbolt.Path, &c.Filter.CacheDir}
+	paths := []*string{&c.Catalog, &c.Store.Bbolt.Path, &c.Filter.CacheDir, &c.Filter.WorkDir}
 	for _, r := range []*redisconn.Options{&c.Redis, &c.CapsRedis} {
 		paths = append(paths, &r.TLSCA, &r.TLSCert, &r.TLSKey)
 	}

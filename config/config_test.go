@@ -77,6 +77,8 @@ store: {dynamodb: {region: eu-west-1, endpoint: "http://127.0.0.1:4567", table_p
 filter:
   url: s3://filters?region=eu-west-1
   memory: 2GB
+  build_memory: 3GB
+  work_dir: /var/work
   max_false_positive: 1e-3
   aim_false_positive: 0.0005
   schedule: "@hourly"
@@ -108,7 +110,7 @@ func complete() config.Config {
 			Region: "eu-west-1", Endpoint: "http://127.0.0.1:4567", TablePrefix: "blue", Create: true, ScanUnits: 50,
 		}},
 		Filter: config.Filter{
-			URL: "s3://filters?region=eu-west-1", Memory: 2_000_000_000, MaxFalsePositive: 0.001, AimFalsePositive: 0.0005, Schedule: "@hourly",
+			URL: "s3://filters?region=eu-west-1", Memory: 2_000_000_000, BuildMemory: 3_000_000_000, WorkDir: "/var/work", MaxFalsePositive: 0.001, AimFalsePositive: 0.0005, Schedule: "@hourly",
 			EarlyChanges: 7, Keep: 5, Poll: time.Minute, MaxAge: 2 * time.Hour, VerifySample: 0.5, CacheDir: "/var/cache",
 		},
 		Timeouts: config.Timeouts{Redis: time.Second, Store: 10 * time.Second}, ShutdownDelay: 3 * time.Second,
@@ -136,7 +138,7 @@ var variables = map[string]string{
 	"SENDGATE_CAPS_REDIS_TLS_SERVER_NAME": "caps.internal",
 	"SENDGATE_STORE_DYNAMODB_REGION":      "eu-west-1", "SENDGATE_STORE_DYNAMODB_ENDPOINT": "http://127.0.0.1:4567", "SENDGATE_STORE_DYNAMODB_TABLE_PREFIX": "blue",
 	"SENDGATE_STORE_DYNAMODB_CREATE": "true", "SENDGATE_STORE_DYNAMODB_SCAN_UNITS": "50", "SENDGATE_FILTER_URL": "s3://filters?region=eu-west-1",
-	"SENDGATE_FILTER_MEMORY": "2GB", "SENDGATE_FILTER_MAX_FALSE_POSITIVE": "0.001", "SENDGATE_FILTER_AIM_FALSE_POSITIVE": "5e-4",
+	"SENDGATE_FILTER_MEMORY": "2GB", "SENDGATE_FILTER_BUILD_MEMORY": "3GB", "SENDGATE_FILTER_WORK_DIR": "/var/work", "SENDGATE_FILTER_MAX_FALSE_POSITIVE": "0.001", "SENDGATE_FILTER_AIM_FALSE_POSITIVE": "5e-4",
 	"SENDGATE_FILTER_SCHEDULE": "@hourly", "SENDGATE_FILTER_EARLY_CHANGES": "7", "SENDGATE_FILTER_KEEP": "5", "SENDGATE_FILTER_POLL": "1m",
 	"SENDGATE_FILTER_MAX_AGE": "2h", "SENDGATE_FILTER_VERIFY_SAMPLE": "0.5", "SENDGATE_FILTER_CACHE_DIR": "/var/cache", "SENDGATE_TIMEOUTS_REDIS": "1s", "SENDGATE_TIMEOUTS_STORE": "10s", "SENDGATE_LOG_LEVEL": "debug",
 	"SENDGATE_SHUTDOWN_DELAY": "3s",

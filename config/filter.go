@@ -18,6 +18,8 @@ type Filter struct {
 	// The builder. The bound on false positives is one of a whole check, over
 	// all keys that it asks for.
 	Memory           Size    `yaml:"memory" env:"MEMORY"`                         // what a filter may take, 1MiB to 64GiB
+	BuildMemory      Size    `yaml:"build_memory" env:"BUILD_MEMORY"`             // what keys may take while one is built, 1MiB to 64GiB; more are kept in WorkDir
+	WorkDir          string  `yaml:"work_dir" env:"WORK_DIR"`                     // folder of the builder's files; empty: the system's temporary one
 	MaxFalsePositive float64 `yaml:"max_false_positive" env:"MAX_FALSE_POSITIVE"` // none worse is published; 1e-12 to 0.01
 	AimFalsePositive float64 `yaml:"aim_false_positive" env:"AIM_FALSE_POSITIVE"` // none better is needed; 1e-12 to MaxFalsePositive
 	Schedule         string  `yaml:"schedule" env:"SCHEDULE"`                     // for ParseSchedule
@@ -48,7 +50,7 @@ const defaultAim = 1e-6
 
 func defaultFilter() Filter {
 	return Filter{
-		Memory: 512 << 20, MaxFalsePositive: 0.001, AimFalsePositive: defaultAim, Schedule: "*/15 * * * *",
+		Memory: 512 << 20, BuildMemory: 512 << 20, MaxFalsePositive: 0.001, AimFalsePositive: defaultAim, Schedule: "*/15 * * * *",
 		EarlyChanges: 100_000, Keep: 3, Poll: 10 * time.Second, MaxAge: time.Hour, VerifySample: 0.001,
 	}
 }
@@ -69,6 +71,9 @@ func (f *Filter) validate(fault report, s Store) {
 	}
 	if f.Memory < minMemory || f.Memory > maxMemory {
 		fault("filter.memory", "must be from %v to %v, not %v", Size(minMemory), Size(maxMemory), f.Memory)
+	}
+	if f.BuildMemory < minMemory || f.BuildMemory > maxMemory {
+		fault("filter.build_memory", "must be from %v to %v, not %v", Size(minMemory), Size(maxMemory), f.BuildMemory)
 	}
 	// Asked in this way round, a number that is none fails too.
 	if !(f.MaxFalsePositive >= minFalsePositive && f.MaxFalsePositive <= maxFalsePositive) {

@@ -57,6 +57,7 @@ func TestFiltersThatAreRefused(t *testing.T) {
 		"memory: 99999999999999TB": size,
 		"memory: 1MB":              "filter.memory: must be from 1.0 MiB to 64 GiB, not 977 KiB",
 		"memory: 0":                "filter.memory: must be from 1.0 MiB to 64 GiB, not 0 B",
+		"build_memory: 1MB":        "filter.build_memory: must be from 1.0 MiB to 64 GiB, not 977 KiB",
 		"memory: 65GiB":            "filter.memory: must be from 1.0 MiB to 64 GiB, not 65 GiB",
 		"max_false_positive: 0":    "filter.max_false_positive: must be from 1e-12 to 0.01, not 0",
 		"max_false_positive: 0.1":  "filter.max_false_positive: must be from 1e-12 to 0.01, not 0.1",

@@ -30,7 +30,7 @@ func TestTheDesignedFile(t *testing.T) {
 	want.Catalog, want.Redis.Mode, want.Redis.Addrs = filepath.Join(filepath.Dir(path), "catalog.yaml"), "single", []string{"127.0.0.1:6379"}
 	want.Store.DynamoDB = &config.DynamoDB{Region: "eu-west-1", Endpoint: "http://127.0.0.1:4567", TablePrefix: "sendgate", Create: true}
 	want.Filter = config.Filter{
-		URL: "file:///var/lib/sendgate/filters", Memory: 512 << 20, MaxFalsePositive: 0.001, AimFalsePositive: 1e-6, Schedule: "*/15 * * * *",
+		URL: "file:///var/lib/sendgate/filters", Memory: 512 << 20, BuildMemory: 512 << 20, MaxFalsePositive: 0.001, AimFalsePositive: 1e-6, Schedule: "*/15 * * * *",
 		EarlyChanges: 100_000, Keep: 3, Poll: 10 * time.Second, MaxAge: time.Hour, VerifySample: 0.001,
 	}
 	if !reflect.DeepEqual(*c, want) {

@@ -70,7 +70,8 @@ func (s Stage) String() string {
 // Nothing was published by this one.
 var ErrOvertaken = errors.New("another builder has published a filter meanwhile")
 
-// Options are what a Builder is made of. All are required.
+// Options are what a Builder is made of. All are required, but for KeyMemory
+// and WorkDir.
 type Options struct {
 	Store     prefs.Scanner
 	Streams   Streams
@@ -78,7 +79,9 @@ type Options struct {
 	Catalog   func() (*sendgate.Catalog, error) // says which opt-ins are worth keeping
 	Namespace string
 
-	Memory                             int64 // bytes, of the filter
+	Memory                             int64  // bytes, of the filter
+	KeyMemory                          int64  // bytes, of keys while it is built; more are kept on disk
+	WorkDir                            string // for those, and for the filter until it is published; empty is the system's
 	MaxFalsePositive, AimFalsePositive float64
 	Segments                           int // of the store that are read at once, from 1
 	Keep                               int // how many published filters are kept
@@ -119,6 +122,7 @@ func (b *Builder) once(ctx context.Context) (*bloom.Built, error) {
 	plan := bloom.Plan{
 		Namespace: b.o.Namespace, Generation: generation, BuiltAt: b.o.Now(), Covered: catalog.OffByDefault(), Memory: b.o.Memory,
 		MaxFalsePositive: b.o.MaxFalsePositive, AimFalsePositive: b.o.AimFalsePositive,
+		KeyMemory: b.o.KeyMemory, WorkDir: b.o.WorkDir,
 	}
 	b.o.Progress.Stage(StageMark)
 	if plan.Position, err = b.o.Streams.Mark(ctx); err != nil {
@@ -133,7 +137,7 @@ func (b *Builder) once(ctx context.Context) (*bloom.Built, error) {
 		return nil, err
 	}
 	b.o.Progress.Stage(StagePublish)
-	if err := b.publish(ctx, built); err != nil {
+	if err := errors.Join(b.publish(ctx, built), built.Close()); err != nil {
 		return nil, err
 	}
 	return built, b.follow(ctx, generation)
@@ -186,7 +190,7 @@ func (b *Builder) build(ctx context.Context, plan bloom.Plan) (*bloom.Built, err
 	}
 	built, err := bloom.Build(ctx, plan, segments...)
 	if err == nil && ctx.Err() != nil { // what was not read to its end is no filter
-		return nil, context.Cause(ctx)
+		return nil, errors.Join(context.Cause(ctx), built.Close())
 	}
 	return built, err
 }

@@ -86,6 +86,7 @@ func options(ctx context.Context, conf *config.Config, b *backend.Backend, progr
 		Store: b.Store, Streams: feed.NewPublisher(b.Redis, space, sendgate.SystemClock), Archive: b.Archive, Namespace: conf.Namespace,
 		Catalog: catalogOf(conf.Catalog, log),
 		Memory:  int64(conf.Filter.Memory), MaxFalsePositive: conf.Filter.MaxFalsePositive, AimFalsePositive: conf.Filter.AimFalsePositive,
+		KeyMemory: int64(conf.Filter.BuildMemory), WorkDir: conf.Filter.WorkDir,
 		Segments: segments, Keep: conf.Filter.Keep, Progress: progress, Now: time.Now,
 	}, nil
 }

@@ -85,7 +85,7 @@ func startDevFilters(ctx context.Context, data string, catalog *sendgate.Catalog
 	builder := rebuild.New(rebuild.Options{
 		Store: store, Streams: feed.NewPublisher(client, space, sendgate.SystemClock), Archive: f.archive, Namespace: keyspace.DefaultNamespace,
 		Catalog: func() (*sendgate.Catalog, error) { return catalog, nil },
-		Memory:  devMemory, MaxFalsePositive: devFalsePositive, AimFalsePositive: 1e-6, Segments: 1, Keep: 1,
+		Memory:  devMemory, MaxFalsePositive: devFalsePositive, AimFalsePositive: 1e-6, KeyMemory: devMemory, WorkDir: f.dir, Segments: 1, Keep: 1,
 		Progress: rebuild.NewLines(log, time.Now), Now: time.Now,
 	})
 	ctx, f.cancel = context.WithCancel(ctx)
