@@ -137,10 +137,11 @@ func (b *Builder) once(ctx context.Context) (*bloom.Built, error) {
 		return nil, err
 	}
 	b.o.Progress.Stage(StagePublish)
-	if err := errors.Join(b.publish(ctx, built), built.Close()); err != nil {
-		return nil, err
+	err, closed := b.publish(ctx, built), built.Close()
+	if err != nil {
+		return nil, errors.Join(err, closed)
 	}
-	return built, b.follow(ctx, generation)
+	return built, errors.Join(closed, b.follow(ctx, generation))
 }
 
 // next is the generation of the next filter: the time, so that an archive that

@@ -217,6 +217,7 @@ func TestAFailurePublishesNothing(t *testing.T) {
 		"list, later":  func(_ *rebuild.Options, _ *streams, a *failing) { a.list, a.lists = errBroken, 1 },
 		"publish":      func(_ *rebuild.Options, _ *streams, a *failing) { a.publish = errBroken },
 		"no segment":   func(o *rebuild.Options, _ *streams, _ *failing) { o.Segments = 0 },
+		"no folder":    func(o *rebuild.Options, _ *streams, _ *failing) { o.WorkDir = filepath.Join(t.TempDir(), "missing") },
 		"no namespace": func(o *rebuild.Options, _ *streams, _ *failing) { o.Namespace = "" },
 		"store": func(o *rebuild.Options, _ *streams, _ *failing) {
 			o.Store = scanner(func(context.Context, int, int, func(*prefs.Record) error) error { return errBroken })
