@@ -9,7 +9,7 @@ E2E := go test -count=1 -timeout 20m ./e2e
 LINT := go tool -modfile=tools/go.mod golangci-lint
 CLI := github.com/sendgate/sendgate/internal/cli
 
-.PHONY: help build test e2e chaos storm engines lint fuzz bench
+.PHONY: help build test e2e chaos storm fullsize engines lint fuzz bench
 
 help: ## list the targets
 	@sed -nE 's/^([a-z0-9]+):.*## (.*)/  make \1\t\2/p' Makefile | expand -t 18
@@ -35,6 +35,11 @@ chaos: engines ## bring about faults while people change their minds; CHAOSFLAGS
 
 storm: engines ## measure how changes get through: eight gates, and as many changes as the machine takes
 	go test -run '^$$' -bench . -timeout 30m ./storm
+
+FULLFLAGS ?= -full.keys 2e9 -full.memory 4500000000 -full.build-memory 536870912 -full.for 10s
+
+fullsize: ## go the whole way of a filter of 2 billion opt-outs; takes 11 GB of memory and 30 GB of TMPDIR
+	go test -count=1 -timeout 3h -run '^TestFullSize$$' -v ./rebuild $(FULLFLAGS)
 
 engines: ## install the engines that the tests start (redis-server, dynalite), where they are missing
 	@tools/engines.sh

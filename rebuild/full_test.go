@@ -21,7 +21,7 @@ var (
 	fullDir         = flag.String("full.dir", "", "its folder, for all its files; a temporary one if empty")
 	fullMemory      = flag.Int64("full.memory", 16<<20, "what its filter may take, in bytes")
 	fullBuildMemory = flag.Int64("full.build-memory", 256<<10, "what keys may take while it is built, in bytes")
-	fullFor         = flag.Duration("full.for", time.Second, "how long checks are asked before the swap, and after it")
+	fullFor         = flag.Duration("full.for", 200*time.Millisecond, "how long checks are asked before the swap, and after it")
 )
 
 // TestFullSize goes the whole way of a filter with as many opt-outs as it is
