@@ -155,6 +155,9 @@ func TestGateYAMLAndComposeAgree(t *testing.T) {
 	if v := mounted(gate, value("cache_dir")); v.ReadOnly || v.Type != types.VolumeTypeVolume {
 		t.Errorf("the gate's copies are on %v", v)
 	}
+	if v := mounted(builder, value("work_dir")); v.ReadOnly || v.Type != types.VolumeTypeVolume {
+		t.Errorf("the builder's files are on %v", v)
+	}
 	for _, s := range []types.ServiceConfig{gate, builder} {
 		mounted(s, value("catalog"))
 		if i := slices.Index(s.Command, "--config"); i < 0 || len(s.Command) < i+2 {
