@@ -1,0 +1,109 @@
+package bench
+
+import (
+	"fmt"
+	"image/color"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/vg/vgsvg"
+)
+
+const (
+	plotWidth  = 16 * vg.Centimeter
+	plotHeight = 9 * vg.Centimeter
+)
+
+// series is one line of a plot.
+type series struct {
+	name   string
+	points plotter.XYs
+	dashed bool
+}
+
+// colours can be told apart by people who see few of them.
+var colours = []color.RGBA{
+	{R: 0, G: 114, B: 178, A: 255}, {R: 230, G: 159, B: 0, A: 255}, {R: 0, G: 158, B: 115, A: 255}, {R: 204, G: 121, B: 167, A: 255}, {R: 90, G: 90, B: 90, A: 255},
+}
+
+// drawLines writes lines as SVG. A logarithmic scale needs positive values.
+func drawLines(path, title, x, y string, logarithmic bool, lines []series) error {
+	p := newPlot(title, x, y)
+	if logarithmic {
+		p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
+	} else {
+		p.Y.Min = 0
+	}
+	p.X.Min = 0
+	for i, l := range lines {
+		line, dots, err := plotter.NewLinePoints(l.points)
+		if err != nil {
+			return fmt.Errorf("%s: %w", l.name, err)
+		}
+		line.Color, dots.Color = colours[i%len(colours)], colours[i%len(colours)]
+		line.Width, dots.Shape, dots.Radius = vg.Points(1.5), draw.CircleGlyph{}, vg.Points(2)
+		if l.dashed {
+			line.Dashes = []vg.Length{vg.Points(4), vg.Points(3)}
+		}
+		p.Add(line, dots)
+		p.Legend.Add(l.name, line, dots)
+	}
+	return write(p, path)
+}
+
+// bar is one bar of a plot.
+type bar struct {
+	name  string
+	value float64
+}
+
+// drawBars writes bars as SVG, the first one at the top.
+func drawBars(path, title, x string, bars []bar) error {
+	p := newPlot(title, x, "")
+	var values plotter.Values
+	var names []string
+	for _, b := range slices.Backward(bars) {
+		values, names = append(values, b.value), append(names, b.name)
+	}
+	chart, err := plotter.NewBarChart(values, vg.Points(16))
+	if err != nil {
+		return err
+	}
+	chart.Horizontal, chart.Color, chart.LineStyle.Width = true, colours[0], 0
+	p.Add(chart)
+	p.NominalY(names...)
+	p.X.Min = 0
+	return write(p, path)
+}
+
+func newPlot(title, x, y string) *plot.Plot {
+	p := plot.New()
+	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = title, x, y
+	p.Title.Padding, p.Legend.Top, p.Legend.Left = vg.Points(6), true, true
+	p.BackgroundColor = color.White
+	grid := plotter.NewGrid()
+	grid.Vertical.Color, grid.Horizontal.Color = color.Gray{Y: 225}, color.Gray{Y: 225}
+	p.Add(grid)
+	return p
+}
+
+func write(p *plot.Plot, path string) (err error) {
+	canvas := vgsvg.New(plotWidth, plotHeight)
+	p.Draw(draw.New(canvas))
+	file, err := os.Create(filepath.Clean(path))
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if closed := file.Close(); err == nil {
+			err = closed
+		}
+	}()
+	_, err = canvas.WriteTo(file)
+	return err
+}
