@@ -9,10 +9,10 @@ E2E := go test -count=1 -timeout 20m ./e2e
 LINT := go tool -modfile=tools/go.mod golangci-lint
 CLI := github.com/sendgate/sendgate/internal/cli
 
-.PHONY: help build test e2e chaos storm fullsize engines lint fuzz bench
+.PHONY: help build test e2e chaos storm fullsize engines lint fuzz bench bench-full microbench
 
 help: ## list the targets
-	@sed -nE 's/^([a-z0-9]+):.*## (.*)/  make \1\t\2/p' Makefile | expand -t 18
+	@sed -nE 's/^([a-z0-9-]+):.*## (.*)/  make \1\t\2/p' Makefile | expand -t 18
 
 build: ## build the gate and the builder into bin/
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X $(CLI).version=$(VERSION)' -o bin/ ./cmd/gate ./cmd/bloombuilder
@@ -22,6 +22,7 @@ test: engines ## run every test, with the race detector, on real engines
 	go test -race -timeout 20m ./e2e
 	go test -shuffle=on -run '^TestHistories$$' ./internal/oracle
 	go -C deploy test -shuffle=on ./...
+	go -C bench test -shuffle=on ./...
 	$(E2E)
 	$(CHAOS)
 
@@ -49,6 +50,8 @@ lint: ## run the linters, and check that go.mod is tidy
 	go mod tidy -diff
 	go -C deploy vet ./...
 	go -C deploy mod tidy -diff
+	go -C bench vet ./...
+	go -C bench mod tidy -diff
 	$(LINT) run ./...
 
 FUZZTIME ?= 30s
@@ -61,5 +64,13 @@ fuzz: ## run every fuzz target for FUZZTIME each
 	  done; \
 	done
 
-bench: ## run the benchmarks beside the code
+LOAD := go -C bench test -count=1 -run '^TestLoad$$' -v .
+
+bench: engines ## put load on a gate for some minutes, and write docs/performance
+	$(LOAD) -timeout 30m -load short
+
+bench-full: engines ## the same with 10 million users and 100 million opt-outs: an hour, and 8 GB of memory
+	$(LOAD) -timeout 3h -load full
+
+microbench: ## run the benchmarks beside the code
 	go test -run '^$$' -bench . -benchmem $$(go list ./... | grep -v /storm$$)

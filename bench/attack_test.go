@@ -38,12 +38,13 @@ const mostWorkers = 1024 // requests that are under way at once
 type outcome struct {
 	checks   int
 	lasted   time.Duration
-	took     *latencies // of requests that were answered, from when they were due
-	failed   int        // no 200, or decided without the record or the caps
-	slow     int        // answered, later than slow
-	admitted int        // answered with an allow; of batches, requests with one
-	late     *latencies // of sending, which is the generator's own doing
-	why      string     // the first failure
+	took     *latencies      // of requests that were answered, from when they were due
+	failed   int             // no 200, or decided without the record or the caps
+	slow     int             // answered, later than slow
+	admitted int             // answered with an allow; of batches, requests with one
+	late     *latencies      // of sending, which is the generator's own doing
+	harmed   []time.Duration // after the beginning were those due that failed or were slow
+	why      string          // the first failure
 }
 
 // perSecond is the rate of checks that were answered.
@@ -68,7 +69,9 @@ func open(a asks, rate float64, lasting time.Duration) *outcome {
 	began := time.Now()
 	for r := range attacker.Attack(a.target, s, 0, "") {
 		o.late.add(s.late(r))
-		o.take(a, r, s.took(r))
+		if before := o.failed + o.slow; o.take(a, r, s.took(r)) > before {
+			o.harmed = append(o.harmed, s.after(r.Seq))
+		}
 	}
 	o.lasted = time.Since(began)
 	return o
@@ -76,14 +79,13 @@ func open(a asks, rate float64, lasting time.Duration) *outcome {
 
 func newOutcome() *outcome { return &outcome{took: newLatencies(), late: newLatencies()} }
 
-func (o *outcome) take(a asks, r *vegeta.Result, took time.Duration) {
+// take takes one answer, and returns how many have failed or were slow so far.
+func (o *outcome) take(a asks, r *vegeta.Result, took time.Duration) int {
 	switch {
 	case r.Error != "" || r.Code != http.StatusOK:
-		o.fail(r.Error)
-		return
+		return o.fail(r.Error)
 	case bytes.Contains(r.Body, []byte(`"degraded":true`)) || bytes.Contains(r.Body, []byte(`"error":`)):
-		o.fail(string(r.Body))
-		return
+		return o.fail(string(r.Body))
 	case bytes.Contains(r.Body, []byte(`"verdict":"allow"`)):
 		o.admitted++
 	}
@@ -92,10 +94,12 @@ func (o *outcome) take(a asks, r *vegeta.Result, took time.Duration) {
 	if took > slow {
 		o.slow++
 	}
+	return o.failed + o.slow
 }
 
-func (o *outcome) fail(why string) {
+func (o *outcome) fail(why string) int {
 	if o.failed++; o.failed == 1 {
 		o.why = why[:min(200, len(why))]
 	}
+	return o.failed + o.slow
 }

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"net/http"
@@ -34,6 +35,13 @@ func TestMain(m *testing.M) {
 func serveBare(answer []byte) error {
 	e := echo.New()
 	e.POST("/v1/check", func(c echo.Context) error { return c.JSONBlob(http.StatusOK, answer) })
+	e.GET("/processor", func(c echo.Context) error {
+		used, err := ownProcessor()
+		if err != nil {
+			return err
+		}
+		return c.String(http.StatusOK, used.String())
+	})
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
@@ -43,8 +51,10 @@ func serveBare(answer []byte) error {
 	return server.Serve(listener)
 }
 
-// startBare starts such a server as a process of its own and returns its URL.
-func startBare(t testing.TB, answer []byte) string {
+// bare is such a server, as a process of its own.
+type bare struct{ url string }
+
+func startBare(t testing.TB, answer []byte) bare {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -55,5 +65,14 @@ func startBare(t testing.TB, answer []byte) string {
 	if !ok {
 		t.Fatalf("the bare handler says %q", p.First)
 	}
-	return "http://" + strings.TrimSpace(address)
+	return bare{"http://" + strings.TrimSpace(address)}
+}
+
+// processor is how much processor time it has used.
+func (b bare) processor(ctx context.Context) (time.Duration, error) {
+	_, body, err := get(ctx, b.url+"/processor")
+	if err != nil {
+		return 0, err
+	}
+	return time.ParseDuration(string(body))
 }

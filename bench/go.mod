@@ -2,8 +2,6 @@ module github.com/sendgate/sendgate/bench
 
 go 1.26.0
 
-require github.com/sendgate/sendgate v0.0.0
-
 replace github.com/sendgate/sendgate => ../
 
 require (
@@ -11,6 +9,7 @@ require (
 	github.com/labstack/echo/v4 v4.16.0
 	github.com/prometheus/common v0.72.0
 	github.com/redis/go-redis/v9 v9.23.0
+	github.com/sendgate/sendgate v0.0.0
 	github.com/tsenart/vegeta/v12 v12.13.0
 	golang.org/x/sys v0.50.0
 	gonum.org/v1/plot v0.17.0

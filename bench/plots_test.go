@@ -1,14 +1,15 @@
 package bench
 
 import (
+	"bytes"
 	"fmt"
 	"image/color"
 	"os"
-	"path/filepath"
 	"slices"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgsvg"
@@ -85,6 +86,9 @@ func newPlot(title, x, y string) *plot.Plot {
 	p := plot.New()
 	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = title, x, y
 	p.Title.Padding, p.Legend.Top, p.Legend.Left = vg.Points(6), true, true
+	for _, style := range []*text.Style{&p.Title.TextStyle, &p.X.Label.TextStyle, &p.Y.Label.TextStyle, &p.X.Tick.Label, &p.Y.Tick.Label, &p.Legend.TextStyle} {
+		style.Font.Variant = "Sans"
+	}
 	p.BackgroundColor = color.White
 	grid := plotter.NewGrid()
 	grid.Vertical.Color, grid.Horizontal.Color = color.Gray{Y: 225}, color.Gray{Y: 225}
@@ -92,18 +96,16 @@ func newPlot(title, x, y string) *plot.Plot {
 	return p
 }
 
-func write(p *plot.Plot, path string) (err error) {
+// write writes a plot as SVG. It was laid out in a font that readers may lack;
+// others are as wide.
+func write(p *plot.Plot, path string) error {
 	canvas := vgsvg.New(plotWidth, plotHeight)
 	p.Draw(draw.New(canvas))
-	file, err := os.Create(filepath.Clean(path))
-	if err != nil {
+	var file bytes.Buffer
+	if _, err := canvas.WriteTo(&file); err != nil {
 		return err
 	}
-	defer func() {
-		if closed := file.Close(); err == nil {
-			err = closed
-		}
-	}()
-	_, err = canvas.WriteTo(file)
-	return err
+	const laidOut = "font-family:Liberation Sans"
+	svg := bytes.ReplaceAll(file.Bytes(), []byte(laidOut), []byte(laidOut+",Arial,Helvetica,sans-serif"))
+	return os.WriteFile(path, svg, 0o644)
 }

@@ -30,13 +30,16 @@ return 1`
 // redis-benchmark.
 type floor struct {
 	server *redistest.Server
+	client redis.UniversalClient
 	sha    string
+	calls  int // so far
 }
 
 func (e *engines) newFloor() (*floor, error) {
 	f := &floor{server: redistest.Start(e.t)}
+	f.client = f.server.Client()
 	var err error
-	f.sha, err = f.server.Client().ScriptLoad(e.t.Context(), minimal).Result()
+	f.sha, err = f.client.ScriptLoad(e.t.Context(), minimal).Result()
 	return f, err
 }
 
@@ -48,7 +51,8 @@ const (
 	floorLimit  = 10
 )
 
-// perSecond runs the script, so many of it in a pipeline.
+// perSecond runs the script, so many of it in a pipeline, for about as long, if
+// it is run as often a second as is guessed.
 func (f *floor) perSecond(ctx context.Context, clients, pipelined int, lasting time.Duration, guess float64) (float64, error) {
 	path, err := exec.LookPath("redis-benchmark")
 	if err != nil {
@@ -61,6 +65,7 @@ func (f *floor) perSecond(ctx context.Context, clients, pipelined int, lasting t
 	if err != nil {
 		return 0, fmt.Errorf("redis-benchmark: %w: %s", err, out)
 	}
+	f.calls += calls
 	return parseBenchmark(string(out))
 }
 

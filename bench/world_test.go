@@ -302,12 +302,9 @@ func (w *world) processor() (p processor, err error) {
 	return p, err
 }
 
-// per is what each of so many checks has taken since an earlier look.
-func (p processor) per(before processor, checks int) string {
-	each := func(now, then time.Duration) string {
-		return fmt.Sprintf("%.0f", float64((now-then).Nanoseconds())/1000/float64(max(1, checks)))
-	}
-	return fmt.Sprintf("processor time a check: gate %s, Redis %s, bench %s µs", each(p.gate, before.gate), each(p.redis, before.redis), each(p.bench, before.bench))
+// each is a duration divided by a number, in microseconds.
+func each(d time.Duration, n int) string {
+	return number(float64(d.Nanoseconds()) / 1000 / float64(max(1, n)))
 }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
