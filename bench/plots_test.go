@@ -54,6 +54,7 @@ func drawLines(path, title, x, y string, logarithmic bool, lines []series) error
 		p.Add(line, dots)
 		p.Legend.Add(l.name, line, dots)
 	}
+	p.X.Max *= 1.3 // room for the legend
 	return write(p, path)
 }
 
@@ -85,7 +86,7 @@ func drawBars(path, title, x string, bars []bar) error {
 func newPlot(title, x, y string) *plot.Plot {
 	p := plot.New()
 	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = title, x, y
-	p.Title.Padding, p.Legend.Top, p.Legend.Left = vg.Points(6), true, true
+	p.Title.Padding, p.Legend.Top = vg.Points(6), true
 	for _, style := range []*text.Style{&p.Title.TextStyle, &p.X.Label.TextStyle, &p.Y.Label.TextStyle, &p.X.Tick.Label, &p.Y.Tick.Label, &p.Legend.TextStyle} {
 		style.Font.Variant = "Sans"
 	}

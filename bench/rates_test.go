@@ -64,7 +64,7 @@ func (r *run) breakDown(p point, before, after figures) {
 		all += took
 	}
 	handled := mean("sendgate_http_request_seconds_sum{POST}")
-	r.steps = append(r.steps, bar{"JSON and the rest of the handler", handled - all}, bar{"HTTP, the network and waiting", float64(p.outcome.took.mean().Nanoseconds())/1000 - handled})
+	r.steps = append(r.steps, bar{"the rest of the handler", handled - all}, bar{"HTTP, the network and waiting", float64(p.outcome.took.mean().Nanoseconds())/1000 - handled})
 }
 
 func yes(holds bool) string {
