@@ -117,10 +117,8 @@ func (r *run) add(w row) {
 
 // cost keeps what so many checks have used of the processor, and calls of what
 // they are held against.
-func (r *run) cost(what string, before, after processor, checks int, base string, baseUsed time.Duration, calls int) {
-	cells := []string{
-		what, each(after.gate-before.gate, checks), each(after.redis-before.redis, checks), each(after.bench-before.bench, checks), base, each(baseUsed, calls),
-	}
+func (r *run) cost(what string, used processor, checks int, base string, baseUsed time.Duration, calls int) {
+	cells := []string{what, each(used.gate, checks), each(used.redis, checks), each(used.bench, checks), base, each(baseUsed, calls)}
 	r.costs = append(r.costs, cells)
 	r.say("processor time: %s", strings.Join(cells, " | "))
 }
@@ -137,6 +135,19 @@ func (r *run) must(err error) {
 	if err != nil {
 		r.t.Fatal(err)
 	}
+}
+
+// closed asks the first world as closed does, and adds what of the processor that
+// took.
+func (r *run) closed(a asks, callers int, used *processor) *outcome {
+	r.t.Helper()
+	before, err := r.world.processor()
+	r.must(err)
+	o := r.wants(closed(a, callers, r.form.turn))
+	after, err := r.world.processor()
+	r.must(err)
+	*used = used.plus(before, after)
+	return o
 }
 
 // wants ends the run if checks failed that were asked by callers who wait.

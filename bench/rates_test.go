@@ -15,7 +15,7 @@ func (r *run) atRates() {
 			r.points = append(r.points, p)
 			o := p.outcome
 			if o.failed > 0 {
-				r.note("At %.0f %% of saturation with %d %% opted out, %s checks failed or were decided without the record or the caps: %s", 100*fraction, out, thousands(float64(o.failed)), o.why)
+				r.note("At %.0f %% of saturation with %d %% opted out, %s checks failed or were decided without the record or the caps; the first: %s", 100*fraction, out, thousands(float64(o.failed)), o.why)
 			}
 			r.say("%d %% opted out, %s a second: p50 %s, p99 %s, sent late by p99 %s; bare p50 %s, p99 %s; %d failed", out, thousands(p.rate), micros(o.took.at(50)), micros(o.took.at(99)), micros(o.late.at(99)), micros(p.bare.at(50)), micros(p.bare.at(99)), o.failed)
 		}
@@ -44,6 +44,7 @@ func (r *run) atRates() {
 // it.
 func (r *run) point(out int, fraction float64) point {
 	p := point{out: out, fraction: fraction, rate: fraction * r.saturation[out]}
+	r.world.calm()
 	stop := r.world.probe(probeRate)
 	p.outcome = open(r.world.singles(out), p.rate, r.form.each)
 	var err error

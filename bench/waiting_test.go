@@ -36,18 +36,15 @@ func (r *run) singles() {
 
 	var rejects pairs
 	var asked, askedBare int
-	before, err := w.processor()
-	r.must(err)
+	var used processor
 	bareBefore, err := bare.processor(r.t.Context())
 	r.must(err)
 	for range r.form.turns {
-		ours := r.wants(closed(w.singles(100), callers, r.form.turn))
+		ours := r.closed(w.singles(100), callers, &used)
 		base := r.wants(closed(asks{url: bare.url + "/v1/check", body: w.people.crowd(100).check, checks: 1}, callers, r.form.turn))
 		rejects.add(ours.perSecond(), base.perSecond())
 		asked, askedBare = asked+ours.checks, askedBare+base.checks
 	}
-	after, err := w.processor()
-	r.must(err)
 	bareAfter, err := bare.processor(r.t.Context())
 	r.must(err)
 	r.saturation[100] = median(rejects.ours)
@@ -55,7 +52,7 @@ func (r *run) singles() {
 		what: "fast reject over HTTP, a second", base: "a bare Echo handler with the same body", ratio: rejects.ratio(), spread: rejects.spread(), aim: atLeast(0.85),
 		absolute: thousands(median(rejects.ours)) + " : " + thousands(median(rejects.base)),
 	})
-	r.cost("fast reject over HTTP", before, after, asked, "the bare handler", bareAfter-bareBefore, askedBare)
+	r.cost("fast reject over HTTP", used, asked, "the bare handler", bareAfter-bareBefore, askedBare)
 	r.fullChecks()
 }
 
@@ -66,17 +63,14 @@ func (r *run) fullChecks() {
 	r.must(err)
 	var checks pairs
 	guess, admitted, asked := 20_000.0, 0, 0
-	before, err := w.processor()
-	r.must(err)
+	var used processor
 	for range r.form.turns {
-		ours := r.wants(closed(w.singles(0), callers, r.form.turn))
+		ours := r.closed(w.singles(0), callers, &used)
 		base, err := floor.perSecond(r.t.Context(), callers, 1, r.form.turn, guess)
 		r.must(err)
 		checks.add(ours.perSecond(), base)
 		guess, admitted, asked = base, admitted+ours.admitted, asked+ours.checks
 	}
-	after, err := w.processor()
-	r.must(err)
 	r.saturation[0] = median(checks.ours)
 	r.add(row{
 		what: fmt.Sprintf("single full check (record, quiet hours, three caps), %d callers, HTTP and JSON included, a second", callers),
@@ -85,7 +79,7 @@ func (r *run) fullChecks() {
 	})
 	called, err := redisProcessor(r.t.Context(), floor.client)
 	r.must(err)
-	r.cost("single full check", before, after, asked, "the minimal script, in Redis", called, floor.calls)
+	r.cost("single full check", used, asked, "the minimal script, in Redis", called, floor.calls)
 	r.note("Of the single full checks by callers who wait, %.0f %% were allowed, and the others stopped by a cap.", 100*float64(admitted)/float64(asked))
 	for _, out := range shares {
 		if r.saturation[out] == 0 {
@@ -101,27 +95,24 @@ func (r *run) floor(f *floor) {
 	w := r.world
 	var batch pairs
 	guess, asked := 60_000.0, 0
-	before, err := w.processor()
-	r.must(err)
+	var used processor
 	calledBefore, err := redisProcessor(r.t.Context(), f.client)
 	r.must(err)
 	f.calls = 0
 	for range r.form.turns {
-		ours := r.wants(closed(w.batches(0), batchCallers, r.form.turn))
+		ours := r.closed(w.batches(0), batchCallers, &used)
 		base, err := f.perSecond(r.t.Context(), batchCallers, batchSize, r.form.turn, guess)
 		r.must(err)
 		batch.add(ours.perSecond(), base)
 		guess, asked = base, asked+ours.checks
 	}
-	after, err := w.processor()
-	r.must(err)
 	r.add(row{
 		what: "batch of 100, full path, checks a second", base: fmt.Sprintf("the same script in pipelines of 100, %d clients", batchCallers), ratio: batch.ratio(), spread: batch.spread(), aim: atLeast(0.7),
 		absolute: thousands(median(batch.ours)) + " : " + thousands(median(batch.base)),
 	})
 	called, err := redisProcessor(r.t.Context(), f.client)
 	r.must(err)
-	r.cost("full check in a batch of 100", before, after, asked, "the script in a pipeline, in Redis", called-calledBefore, f.calls)
+	r.cost("full check in a batch of 100", used, asked, "the script in a pipeline, in Redis", called-calledBefore, f.calls)
 }
 
 // batches compares batches with each other.

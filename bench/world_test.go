@@ -205,6 +205,15 @@ func (w *world) uses(generation int64) {
 	})
 }
 
+// calm waits until a gate that had too much to do asks Redis again.
+func (w *world) calm() {
+	w.t.Helper()
+	redistest.Until(w.t, "the gate asks Redis", func() bool {
+		m, err := w.metrics()
+		return err == nil && m.value("sendgate_breaker_open{redis}") == 0
+	})
+}
+
 // singles asks single checks, of which a share of a hundred is opted out.
 func (w *world) singles(out int) asks {
 	return asks{url: w.url + "/v1/check", body: w.people.crowd(out).check, checks: 1}
@@ -300,6 +309,11 @@ func (w *world) processor() (p processor, err error) {
 	}
 	p.bench, err = ownProcessor()
 	return p, err
+}
+
+// plus is what was used before, and from one look to another.
+func (p processor) plus(from, to processor) processor {
+	return processor{p.gate + to.gate - from.gate, p.redis + to.redis - from.redis, p.bench + to.bench - from.bench}
 }
 
 // each is a duration divided by a number, in microseconds.
