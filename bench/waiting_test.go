@@ -83,7 +83,7 @@ func (r *run) fullChecks() {
 	r.note("Of the single full checks by callers who wait, %.0f %% were allowed, and the others stopped by a cap.", 100*float64(admitted)/float64(asked))
 	for _, out := range shares {
 		if r.saturation[out] == 0 {
-			r.saturation[out] = r.wants(closed(w.singles(out), callers, r.form.turn)).perSecond()
+			r.saturation[out] = r.usual(w.singles(out), callers)
 		}
 	}
 	r.batched = map[int]float64{}
@@ -130,7 +130,17 @@ func (r *run) batches() {
 	})
 	for _, out := range shares {
 		if r.batched[out] == 0 {
-			r.batched[out] = r.wants(closed(r.world.batches(out), batchCallers, r.form.turn)).perSecond()
+			r.batched[out] = r.usual(r.world.batches(out), batchCallers)
 		}
 	}
+}
+
+// usual is the median rate of some turns.
+func (r *run) usual(a asks, callers int) float64 {
+	r.t.Helper()
+	var rates []float64
+	for range r.form.turns {
+		rates = append(rates, r.wants(closed(a, callers, r.form.turn)).perSecond())
+	}
+	return median(rates)
 }
