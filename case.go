@@ -61,10 +61,25 @@ func (c *checkCase) end(v Verdict, reason Reason) {
 // close turns a check that no step has stopped into an allow.
 func (c *checkCase) close() { c.end(Allow, c.reason) }
 
-// find notes what the running step found, for a trace.
+// find notes what the running step found, for a trace. Numbers among the
+// arguments are allocated whether they are noted or not.
 func (c *checkCase) find(format string, args ...any) {
 	if c.explain {
 		c.finding = fmt.Sprintf(format, args...)
+	}
+}
+
+// findKnown is find for what the overlay knows for certain.
+func (c *checkCase) findKnown(what string) {
+	if c.explain {
+		c.find("%s, known in process at revision %d", what, c.consent.Revision)
+	}
+}
+
+// findHint is find where the overlay has a hint only.
+func (c *checkCase) findHint() {
+	if c.explain {
+		c.find("known in process at revision %d, but something newer may have been missed", c.consent.Revision)
 	}
 }
 

@@ -142,6 +142,9 @@ func (c *Check) fieldFaults() (errs Errors) {
 }
 
 func (c *Check) attributeFaults() (errs Errors) {
+	if len(c.Attributes) == 0 {
+		return nil
+	}
 	if len(c.Attributes) > MaxAttributes {
 		return Errors{Errorf(CodeInvalidField, "attributes", "a check carries at most %d attributes", MaxAttributes)}
 	}

@@ -2,7 +2,7 @@ package sendgate
 
 import (
 	"context"
-	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -103,8 +103,8 @@ type CapAnswer struct {
 	Err      error
 }
 
-// Observer is told what the gate does. It must be quick and safe for
-// concurrent use.
+// Observer is told what the gate does. It must be quick, safe for concurrent
+// use, and keep no pointer that it is given: what it points to is used again.
 type Observer interface {
 	// Decided is told of every decision except those of Explain.
 	Decided(c *Check, d *Decision, mode Mode)
@@ -147,6 +147,7 @@ type Gate struct {
 	observer          Observer
 	capsBesideRecords bool
 	now               func() time.Time
+	rounds            sync.Pool // of *round, to be used again
 }
 
 // NewGate makes a Gate.
@@ -183,52 +184,6 @@ const (
 	Reserve Mode = iota // an allow takes its slots
 	Look                // nothing is charged
 )
-
-// chunkSize is how many checks of a list go through the pipeline together, and
-// so how many commands one time limit has to do for.
-const chunkSize = 100
-
-// Result is the decision on one check of a list, or the error that stands in
-// its place.
-type Result struct {
-	Decision Decision
-	Err      error // *Error or Errors: this check was wrong, the others are unharmed
-}
-
-// Decide answers one check. The error is *Error or Errors: the check was
-// wrong, and nothing was charged.
-func (g *Gate) Decide(ctx context.Context, check Check) (Decision, error) {
-	r := g.DecideAll(ctx, []Check{check}, Reserve, 0)[0]
-	return r.Decision, r.Err
-}
-
-// DecideAll answers a list of checks in order. A check that is wrong fails
-// alone. Slots are given in the order of the list. If take is more than 0, all
-// checks have to be of one user; the first so many that may go are allowed, and
-// those after them that may go are suppressed with ReasonNotTaken, uncharged.
-func (g *Gate) DecideAll(ctx context.Context, checks []Check, mode Mode, take int) []Result {
-	catalog, now := g.Catalog(), g.now()
-	results := make([]Result, len(checks))
-	cases := make([]checkCase, len(checks))
-	batch := make([]*checkCase, 0, len(checks))
-	for i := range checks {
-		if results[i].Err = checks[i].Validate(catalog); results[i].Err == nil {
-			cases[i].open(&checks[i], catalog, now)
-			batch = append(batch, &cases[i])
-		}
-	}
-	r := &round{Gate: g, catalog: catalog, reserve: mode == Reserve, taking: take > 0, take: take}
-	for some := range slices.Chunk(batch, chunkSize) {
-		r.run(ctx, some)
-	}
-	for i := range results {
-		if results[i].Err == nil {
-			results[i].Decision = cases[i].decision
-			g.observer.Decided(&checks[i], &results[i].Decision, mode)
-		}
-	}
-	return results
-}
 
 // Explain answers one check without charging anything, and says what every
 // step found that could be evaluated, also those after the one that ended the

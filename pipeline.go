@@ -24,19 +24,25 @@ var pipeline = [...]struct {
 const unverifiableRetry = 5 * time.Second
 
 // round is one list of checks on its way through the pipeline, under one
-// catalog.
+// catalog, and the room that it needs.
 type round struct {
 	*Gate
 	catalog *Catalog
+	at      time.Time // the instant that quiet hours are judged at
 	reserve bool
 	taking  bool // only so many are allowed
 	take    int  // how many yet
+
+	check Check // of a single check
+	cases []checkCase
+	batch []*checkCase // of these, those that go through the pipeline
+	open  []*checkCase // of these, those that the running step is given
 }
 
 // run takes a list of checks through the pipeline. Timing, the policy of
 // failures and the trace are here and nowhere else.
 func (r *round) run(ctx context.Context, batch []*checkCase) {
-	open := make([]*checkCase, 0, len(batch))
+	open, began := r.open, SystemClock()
 	for _, p := range pipeline {
 		open = open[:0]
 		for _, c := range batch {
@@ -48,9 +54,10 @@ func (r *round) run(ctx context.Context, batch []*checkCase) {
 		if len(open) == 0 {
 			break
 		}
-		began := SystemClock()
 		p.run(r, ctx, open)
-		took := SystemClock().Sub(began)
+		ended := SystemClock()
+		took := ended.Sub(began)
+		began = ended
 		r.observer.StepTook(p.step, len(open), took)
 		for _, c := range open {
 			c.settle(p.step, took)

@@ -23,12 +23,12 @@ func (r *round) global(ctx context.Context, open []*checkCase) {
 				r.endEssential(c, false)
 			}
 		case c.known && c.exact && c.consent.Global:
-			c.find("a hold stands, known in process at revision %d", c.consent.Revision)
+			c.findKnown("a hold stands")
 			c.end(Suppress, ReasonGlobalUnsubscribe)
 		case c.known && c.exact:
-			c.find("no hold stands, known in process at revision %d", c.consent.Revision)
+			c.findKnown("no hold stands")
 		case c.known:
-			c.find("known in process at revision %d, but something newer may have been missed", c.consent.Revision)
+			c.findHint()
 		default:
 			r.globalByFilter(c)
 		}
@@ -105,14 +105,14 @@ func (r *round) filter(_ context.Context, open []*checkCase) {
 		case !c.known:
 			r.settingByFilter(c)
 		case !c.exact:
-			c.find("known in process at revision %d, but something newer may have been missed", c.consent.Revision)
+			c.findHint()
 		case no:
 			c.judged = true
-			c.find("%s, known in process at revision %d", reason, c.consent.Revision)
+			c.findKnown(reason.String())
 			c.end(Suppress, reason)
 		default:
 			c.judged = true
-			c.find("no opt-out, known in process at revision %d", c.consent.Revision)
+			c.findKnown("no opt-out")
 		}
 	}
 }
