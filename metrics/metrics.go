@@ -6,7 +6,6 @@ package metrics
 import (
 	"cmp"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
@@ -22,7 +21,7 @@ import (
 type Metrics struct {
 	registry *prometheus.Registry
 
-	decisions   *prometheus.CounterVec
+	decisions   *decisionCounters
 	unverified  *prometheus.CounterVec
 	uncapped    *prometheus.CounterVec
 	outcomes    *prometheus.CounterVec
@@ -35,7 +34,7 @@ type Metrics struct {
 	pending     prometheus.Gauge
 	breakers    *prometheus.GaugeVec
 	reloads     *prometheus.CounterVec
-	requests    *prometheus.HistogramVec
+	requests    *requestTimes
 	inProcess   prometheus.Counter
 	rejects     *prometheus.CounterVec
 	loads       *prometheus.CounterVec
@@ -54,10 +53,7 @@ func New() *Metrics {
 	f := promauto.With(registry)
 	m := &Metrics{
 		registry: registry,
-		decisions: f.NewCounterVec(prometheus.CounterOpts{
-			Name: "sendgate_decisions_total",
-			Help: "Decisions, by the step that ended the check, verdict, reason, and whether something that had to be known was not.",
-		}, []string{"step", "verdict", "reason", "degraded"}),
+		decisions: newDecisionCounters(f),
 		uncapped: f.NewCounterVec(prometheus.CounterOpts{
 			Name: "sendgate_uncapped_allows_total",
 			Help: "Notifications allowed without having been judged by a cap, by category and cap (`campaign_id/24h`).",
@@ -103,11 +99,7 @@ func New() *Metrics {
 			Name: "sendgate_catalog_reloads_total",
 			Help: "Reloads of the catalog, by result: ok or refused.",
 		}, []string{"result"}),
-		requests: f.NewHistogramVec(prometheus.HistogramOpts{
-			Name:    "sendgate_http_request_seconds",
-			Help:    "HTTP requests, by route, method and status.",
-			Buckets: fast,
-		}, []string{"route", "method", "status"}),
+		requests: newRequestTimes(f),
 	}
 	m.filter(f)
 	steps := f.NewHistogramVec(prometheus.HistogramOpts{
@@ -151,7 +143,7 @@ func (m *Metrics) Handler() http.Handler {
 
 // Decided counts a decision.
 func (m *Metrics) Decided(_ *sendgate.Check, d *sendgate.Decision, _ sendgate.Mode) {
-	m.decisions.WithLabelValues(d.Step.String(), d.Verdict.String(), d.Reason.String(), strconv.FormatBool(d.Degraded)).Inc()
+	m.decisions.of(d).Inc()
 	if d.InProcess {
 		m.inProcess.Inc()
 	}
@@ -225,7 +217,7 @@ func (m *Metrics) CatalogReloaded(err error) {
 
 // Requested records an HTTP request. route is a pattern, never a path.
 func (m *Metrics) Requested(route, method string, status int, took time.Duration) {
-	m.requests.WithLabelValues(route, method, strconv.Itoa(status)).Observe(took.Seconds())
+	m.requests.of(request{route, method, status}).Observe(took.Seconds())
 }
 
 // RejectVerified counts a rejection by the filter that was verified.
