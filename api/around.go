@@ -2,12 +2,13 @@ package api
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net/http"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"time"
 
@@ -17,7 +18,7 @@ import (
 )
 
 const (
-	requestIDHeader   = "X-Request-ID"
+	requestIDHeader   = "X-Request-Id" // as net/http spells its keys
 	maxRequestIDBytes = 128
 
 	// unmatched is the route of a request that none answers.
@@ -27,6 +28,9 @@ const (
 	statusGone = 499
 )
 
+// The values of headers that every answer has. They are never changed.
+var noSniff, noStore = []string{"nosniff"}, []string{"no-store"}
+
 // around stands around every request, also those that no route answers: it
 // gives the request its id, turns errors and panics into problems, and says
 // what became of it.
@@ -35,23 +39,30 @@ func (s *Server) around(next echo.HandlerFunc) echo.HandlerFunc {
 		began := s.o.Now()
 		id := requestID(c.Request())
 		h := c.Response().Header()
-		h.Set(requestIDHeader, id)
-		h.Set("X-Content-Type-Options", "nosniff")
-		h.Set("Cache-Control", "no-store")
+		h[requestIDHeader] = []string{id}
+		h["X-Content-Type-Options"] = noSniff
+		h["Cache-Control"] = noStore
 		err := guarded(next, c)
-		var unrouted *echo.HTTPError
-		if errors.As(err, &unrouted) {
-			err = routingError(unrouted.Code)
-		}
 		if err != nil {
-			s.answerError(err, c)
+			err = s.failed(err, c)
 		}
 		s.report(c, id, err, s.o.Now().Sub(began))
-		if errors.As(err, new(*panicked)) && c.Response().Status < http.StatusInternalServerError {
+		if panicOf(err) != nil && c.Response().Status < http.StatusInternalServerError {
 			panic(http.ErrAbortHandler) // half an answer must not look like a whole one
 		}
 		return nil
 	}
+}
+
+// failed answers a request that ended with an error, and returns what that is
+// once the router's own is told apart.
+func (s *Server) failed(err error, c echo.Context) error {
+	var unrouted *echo.HTTPError
+	if errors.As(err, &unrouted) {
+		err = routingError(unrouted.Code)
+	}
+	s.answerError(err, c)
+	return err
 }
 
 // panicked is the error of a handler that panicked.
@@ -61,6 +72,16 @@ type panicked struct {
 }
 
 func (p *panicked) Error() string { return "panic: " + p.what }
+
+// panicOf is the panic in an error, or nil.
+func panicOf(err error) *panicked {
+	if err == nil {
+		return nil
+	}
+	var p *panicked
+	errors.As(err, &p)
+	return p
+}
 
 // guarded runs a handler and turns its panic into an error. What was panicked
 // with is kept by type alone, unless it is the runtime's: it may hold anything.
@@ -102,12 +123,15 @@ func routingError(status int) error {
 }
 
 // requestID is the caller's id for a request if it is 1 to 128 visible ASCII
-// characters, and a new one otherwise.
+// characters, and a new one otherwise. Ids tell requests apart and need not be
+// hard to guess.
 func requestID(r *http.Request) string {
-	given := r.Header.Values(requestIDHeader)
+	given := r.Header[requestIDHeader]
 	if len(given) != 1 || given[0] == "" || len(given[0]) > maxRequestIDBytes ||
 		strings.ContainsFunc(given[0], func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return rand.Text()
+		const top = 1 << 63 // for all to be of one length
+		var id [26]byte
+		return string(strconv.AppendUint(strconv.AppendUint(id[:0], top|rand.Uint64(), 32), top|rand.Uint64(), 32))
 	}
 	return given[0]
 }
@@ -115,9 +139,9 @@ func requestID(r *http.Request) string {
 // report tells the log and the metrics what became of a request.
 func (s *Server) report(c echo.Context, id string, err error, took time.Duration) {
 	r, status := c.Request(), c.Response().Status
-	var p *panicked
+	p := panicOf(err)
 	switch {
-	case errors.As(err, &p):
+	case p != nil:
 		status = http.StatusInternalServerError
 	case status >= http.StatusInternalServerError && r.Context().Err() != nil:
 		status = statusGone
@@ -172,7 +196,7 @@ func methodLabel(method string) string {
 // causeOf says what is underneath an error without its text, which may hold
 // keys, and so users.
 func causeOf(err error) string {
-	if p := (*panicked)(nil); errors.As(err, &p) {
+	if p := panicOf(err); p != nil {
 		return p.Error()
 	}
 	var timeout interface{ Timeout() bool }

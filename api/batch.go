@@ -1,6 +1,8 @@
 package api
 
 import (
+	"context"
+	"iter"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -19,8 +21,12 @@ type batchBody struct {
 	Take    optional[int]    `json:"take"`
 }
 
-// rawItems are the items of an array, known to be JSON and no more.
-type rawItems []jsontext.Value
+// rawItems are the items of an array, known to be JSON and no more, as where
+// they stand in the body.
+type rawItems []span
+
+// span is a part of a body, from one byte to before another.
+type span struct{ from, to int64 }
 
 // decodeItems reads a body whose items are read one by one afterwards. A member
 // given twice within an item, or half a surrogate pair escaped in it, is the
@@ -49,7 +55,8 @@ func (items *rawItems) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 		if len(*items) == maxBatch {
 			return sendgate.Errorf(sendgate.CodeBatchTooLarge, fieldOf(d.StackPointer().Parent()), "has at most %d items", maxBatch)
 		}
-		*items = append(*items, item.Clone())
+		end := d.InputOffset()
+		*items = append(*items, span{end - int64(len(item)), end})
 	}
 	_, err := d.ReadToken()
 	return err
@@ -78,7 +85,7 @@ func parseBatch(data []byte) (*batch, error) {
 		b.mode = sendgate.Look
 	}
 	for i, item := range items {
-		b.checks[i], b.errs[i] = parseCheck(item)
+		b.checks[i], b.errs[i] = parseCheck(data[item.from:item.to])
 	}
 	if body.Take.value != nil {
 		b.take = *body.Take.value
@@ -110,28 +117,51 @@ func (b *batch) takeFault() error {
 	return nil
 }
 
-// decide answers the checks that can be asked, in order, and puts what was
-// wrong with the others in their places.
-func (s *Server) decide(c *call, b *batch) []any {
+// decided answers the checks that can be asked, in order, and puts what was
+// wrong with the others in their places. It hands out the answer in parts, as
+// they are decided, and says which is the last one. A part is written over the
+// one before it.
+func (s *Server) decided(ctx context.Context, b *batch, text []byte) iter.Seq2[[]byte, bool] {
 	asked := make([]sendgate.Check, 0, len(b.checks))
 	for i, err := range b.errs {
 		if err == nil {
 			asked = append(asked, b.checks[i])
 		}
 	}
-	results := s.o.Gate.DecideAll(c.r.Context(), asked, b.mode, b.take)
-	docs := make([]any, len(b.checks))
-	for i, err := range b.errs {
-		if err == nil {
-			err = results[0].Err
-			docs[i] = decisionOf(&results[0].Decision)
-			results = results[1:]
+	return func(yield func([]byte, bool) bool) {
+		text, next, left := append(text, `{"decisions":[`...), 0, len(asked)
+		for results := range s.o.Gate.DecideParts(ctx, asked, b.mode, b.take) {
+			for i := range results {
+				text, next = b.appendWrong(text, next)
+				text, next = appendResult(appendComma(text, next), &results[i]), next+1
+			}
+			if left -= len(results); left == 0 {
+				break
+			}
+			if !yield(text, false) {
+				return
+			}
+			text = text[:0]
 		}
-		if err != nil {
-			docs[i] = itemError{faultsOf(err)[0]}
-		}
+		text, _ = b.appendWrong(text, next)
+		yield(append(text, "]}\n"...), true)
 	}
-	return docs
+}
+
+// appendWrong writes the items from the i-th on that were wrong, up to the next
+// one that was not, and says which that is.
+func (b *batch) appendWrong(text []byte, i int) ([]byte, int) {
+	for ; i < len(b.errs) && b.errs[i] != nil; i++ {
+		text = appendItemError(appendComma(text, i), b.errs[i])
+	}
+	return text, i
+}
+
+func appendResult(text []byte, r *sendgate.Result) []byte {
+	if r.Err != nil {
+		return appendItemError(text, r.Err)
+	}
+	return appendDecision(text, &r.Decision)
 }
 
 // itemError stands in the place of an item that was wrong.
@@ -148,7 +178,5 @@ func (s *Server) checkBatch(c *call) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	return reply{body: struct {
-		Decisions []any `json:"decisions"`
-	}{s.decide(c, b)}}, nil
+	return reply{parts: s.decided(c.r.Context(), b, c.answer())}, nil
 }

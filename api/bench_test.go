@@ -78,13 +78,7 @@ func layers(b *testing.B) []layer {
 	plain := benchGate(b, noObserver{})
 	own := func(f func(s *Server, c *call) (reply, error)) http.Handler {
 		s := &Server{o: Options{Gate: plain}}
-		return routed(func(c echo.Context) error {
-			answer, err := f(s, &call{w: c.Response().Writer, r: c.Request()})
-			if err != nil {
-				return err
-			}
-			return answer.write(c.Response(), c.Request())
-		})
+		return routed(func(c echo.Context) error { return s.handle(f, c) })
 	}
 	decoded := func(c *call) (sendgate.Check, error) {
 		data, err := c.body(maxBodyBytes)

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"iter"
 	"mime"
 	"net/http"
+	"slices"
 	"strconv"
 
 	"github.com/go-json-experiment/json"
@@ -21,7 +23,8 @@ const (
 	jsonType = "application/json"
 )
 
-// body reads the request's JSON text, at most limit bytes of it.
+// body reads the request's JSON text, at most limit bytes of it, into the
+// call's room. It is there until the answer is written.
 func (c *call) body(limit int64) ([]byte, error) {
 	if err := c.checkMediaType(); err != nil {
 		return nil, err
@@ -29,19 +32,33 @@ func (c *call) body(limit int64) ([]byte, error) {
 	if c.r.ContentLength > limit {
 		return nil, bodyTooLarge(limit)
 	}
-	var b bytes.Buffer
-	if c.r.ContentLength > 0 {
-		b.Grow(int(c.r.ContentLength) + bytes.MinRead)
+	var err error
+	if n := int(c.r.ContentLength); n > 0 { // and net/http gives no byte more
+		c.room = slices.Grow(c.room[:0], n)[:n]
+		_, err = io.ReadFull(c.r.Body, c.room)
+	} else {
+		b := bytes.NewBuffer(c.room[:0])
+		_, err = b.ReadFrom(http.MaxBytesReader(c.w, c.r.Body, limit))
+		c.room = b.Bytes()
 	}
-	_, err := io.Copy(&b, http.MaxBytesReader(c.w, c.r.Body, limit))
 	var tooLarge *http.MaxBytesError
 	switch {
+	case err == nil:
+		return c.room, nil
 	case errors.As(err, &tooLarge):
 		return nil, bodyTooLarge(limit)
-	case err != nil:
-		return nil, &sendgate.Error{Code: sendgate.CodeMalformedJSON, Detail: "the body did not arrive whole", Err: err}
 	}
-	return b.Bytes(), nil
+	return nil, &sendgate.Error{Code: sendgate.CodeMalformedJSON, Detail: "the body did not arrive whole", Err: err}
+}
+
+// answer is room to write an answer in, once nothing of the body is needed any
+// more.
+func (c *call) answer() []byte { return c.room[:0] }
+
+// encoded is an answer that was written there.
+func (c *call) encoded(text []byte) reply {
+	c.room = append(text, '\n')
+	return reply{text: c.room}
 }
 
 func bodyTooLarge(limit int64) error {
@@ -51,12 +68,14 @@ func bodyTooLarge(limit int64) error {
 // checkMediaType refuses what does not say that it is JSON: a form that a
 // browser would send from any page, for one. Parameters mean nothing to JSON.
 func (c *call) checkMediaType() error {
-	given := c.r.Header.Values("Content-Type")
+	given := c.r.Header["Content-Type"]
 	if len(given) != 1 {
 		return sendgate.Errorf(sendgate.CodeUnsupportedMediaType, "", "one header Content-Type is needed: application/json")
 	}
-	if kind, _, err := mime.ParseMediaType(given[0]); err != nil || kind != jsonType {
-		return sendgate.Errorf(sendgate.CodeUnsupportedMediaType, "", "the Content-Type has to be application/json")
+	if given[0] != jsonType { // else there is nothing to parse
+		if kind, _, err := mime.ParseMediaType(given[0]); err != nil || kind != jsonType {
+			return sendgate.Errorf(sendgate.CodeUnsupportedMediaType, "", "the Content-Type has to be application/json")
+		}
 	}
 	if e := c.r.Header.Get("Content-Encoding"); e != "" && e != "identity" {
 		return sendgate.Errorf(sendgate.CodeUnsupportedMediaType, "", "bodies are read as they are, without a Content-Encoding")
@@ -72,10 +91,49 @@ func (a reply) write(w http.ResponseWriter, r *http.Request) error {
 	if a.status == 0 {
 		a.status = http.StatusOK
 	}
-	if text, ok := a.body.(yamlText); ok {
+	switch text, isYAML := a.body.(yamlText); {
+	case isYAML:
 		return writeBytes(w, r, a.status, "application/yaml", text)
+	case a.text != nil:
+		return writeBytes(w, r, a.status, jsonType, a.text)
+	case a.parts != nil:
+		return writeParts(w, r, a.status, a.parts)
 	}
 	return writeJSON(w, r, a.status, jsonType, a.body)
+}
+
+// writeParts sends JSON part by part, each at once. A caller who is gone gets no
+// more of them, so that none is made.
+func writeParts(w http.ResponseWriter, r *http.Request, status int, parts iter.Seq2[[]byte, bool]) error {
+	begun := false
+	for part, last := range parts {
+		switch {
+		case begun:
+		case last: // all there is
+			return writeBytes(w, r, status, jsonType, part)
+		default:
+			w.Header().Set("Content-Type", jsonType)
+			w.WriteHeader(status)
+			begun = true
+		}
+		if _, err := w.Write(part); err != nil {
+			return nil
+		}
+		if !last && !flushed(w) {
+			return nil
+		}
+	}
+	return nil
+}
+
+// flushed sends what was written, if that can be asked for, and tells whether
+// anybody is there to read it. Echo's own Flush panics where it cannot be.
+func flushed(w http.ResponseWriter) bool {
+	if outer, ok := w.(interface{ Unwrap() http.ResponseWriter }); ok {
+		w = outer.Unwrap()
+	}
+	err := http.NewResponseController(w).Flush()
+	return err == nil || errors.Is(err, http.ErrNotSupported)
 }
 
 // yamlText is a body that is YAML already.
@@ -96,8 +154,9 @@ func writeJSON(w http.ResponseWriter, r *http.Request, status int, contentType s
 }
 
 func writeBytes(w http.ResponseWriter, r *http.Request, status int, contentType string, data []byte) error {
-	w.Header().Set("Content-Type", contentType)
-	w.Header().Set("Content-Length", strconv.Itoa(len(data)))
+	h := w.Header()
+	h["Content-Type"] = []string{contentType}
+	h["Content-Length"] = []string{strconv.Itoa(len(data))}
 	w.WriteHeader(status)
 	if r.Method == http.MethodHead {
 		return nil

@@ -57,65 +57,19 @@ func (b *checkBody) named(errs *sendgate.Errors) sendgate.Check {
 
 // parseCheck reads one check.
 func parseCheck(data []byte) (sendgate.Check, error) {
+	if c, ok := plainCheck(data); ok {
+		return c, nil
+	}
+	return decodeCheck(data)
+}
+
+// decodeCheck reads a check however it is written.
+func decodeCheck(data []byte) (sendgate.Check, error) {
 	var b checkBody
 	if err := decode(data, &b); err != nil {
 		return sendgate.Check{}, err
 	}
 	return b.check()
-}
-
-// decisionDoc is a decision as callers see it.
-type decisionDoc struct {
-	NotificationID string          `json:"notification_id"`
-	UserID         sendgate.UserID `json:"user_id"`
-	Verdict        string          `json:"verdict"`
-	Reason         string          `json:"reason"`
-	Step           string          `json:"step"`
-	Category       string          `json:"category"`
-	Exact          bool            `json:"exact"`
-	Degraded       bool            `json:"degraded"`
-	DeliverAt      instant         `json:"deliver_at,omitzero"`
-	RetryAt        instant         `json:"retry_at,omitzero"`
-	Caps           []capStateDoc   `json:"caps,omitempty"`
-}
-
-type capStateDoc struct {
-	Kind     string           `json:"kind,omitzero"`
-	Subject  sendgate.Field   `json:"subject,omitzero"`
-	By       []sendgate.Field `json:"by"`
-	Window   string           `json:"window"`
-	Limit    int              `json:"limit"`
-	Kept     int              `json:"kept,omitzero"`
-	KeptFor  string           `json:"kept_for,omitzero"`
-	Used     int              `json:"used"`
-	ResetsAt instant          `json:"resets_at,omitzero"`
-}
-
-func decisionOf(d *sendgate.Decision) decisionDoc {
-	doc := decisionDoc{
-		NotificationID: d.NotificationID, UserID: d.User,
-		Verdict: d.Verdict.String(), Reason: d.Reason.String(), Step: d.Step.String(),
-		Category: d.Category, Exact: d.Exact, Degraded: d.Degraded,
-		DeliverAt: notBefore(d.DeliverAt), RetryAt: notBefore(d.RetryAt),
-	}
-	for i := range d.Caps {
-		doc.Caps = append(doc.Caps, capStateOf(&d.Caps[i]))
-	}
-	return doc
-}
-
-// capStateOf is how a cap stood. A rolling cap, as most are, does not say so.
-func capStateOf(s *sendgate.CapState) capStateDoc {
-	doc := capStateDoc{
-		Subject: s.Cap.Subject, By: s.Cap.By, Window: s.Cap.Span(), Limit: s.Cap.Limit, Kept: s.Cap.Kept, Used: s.Used, ResetsAt: notBefore(s.ResetsAt),
-	}
-	if s.Cap.Kind != sendgate.CapRolling {
-		doc.Kind = s.Cap.Kind.String()
-	}
-	if s.Cap.Kept > 0 {
-		doc.KeptFor = s.Cap.KeptFor.String()
-	}
-	return doc
 }
 
 func (s *Server) check(c *call) (reply, error) {
@@ -131,7 +85,7 @@ func (s *Server) check(c *call) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	return reply{body: decisionOf(&d)}, nil
+	return c.encoded(appendDecision(c.answer(), &d)), nil
 }
 
 // explainBody is a check and the instant to explain it for.
@@ -158,17 +112,6 @@ func parseExplain(data []byte) (check sendgate.Check, at time.Time, err error) {
 	return check, at, nil
 }
 
-type explanationDoc struct {
-	decisionDoc
-	Trace []findingDoc `json:"trace"`
-}
-
-type findingDoc struct {
-	Step    string `json:"step"`
-	Finding string `json:"finding"`
-	TookUS  int64  `json:"took_us"`
-}
-
 func (s *Server) explain(c *call) (reply, error) {
 	data, err := c.body(maxBodyBytes)
 	if err != nil {
@@ -182,9 +125,6 @@ func (s *Server) explain(c *call) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	doc := explanationDoc{decisionDoc: decisionOf(&d)}
-	for _, f := range findings {
-		doc.Trace = append(doc.Trace, findingDoc{f.Step.String(), f.Finding, f.Took.Microseconds()})
-	}
-	return reply{body: doc}, nil
+	text := append(appendOpenDecision(c.answer(), &d), `,"trace":`...)
+	return c.encoded(append(appendFindings(text, findings), '}')), nil
 }

@@ -47,12 +47,20 @@ func FuzzCheck(f *testing.F) {
 	catalog := testCatalog(f)
 	seeds(f, checkRefusals, bodyRefusals)
 	f.Add([]byte(checkWith("attributes", `{"region":"eu"}`)))
+	f.Add([]byte(checkOf("u", "promotions", "push")))
+	f.Add([]byte(checkWith("priority", `"high" `)))
+	f.Add([]byte(checkWith("campaign_id", "\"\x7f ü\"\t")))
 	f.Add([]byte(checkWith("at", `"2026-12-01T03:00:00Z"`)))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if _, _, err := parseExplain(data); err != nil {
 			refusalOnly(t, err)
 		}
-		c, err := parseCheck(data)
+		c, err := decodeCheck(data)
+		if plain, ok := plainCheck(data); ok {
+			if diff := cmp.Diff(c, plain); diff != "" || err != nil {
+				t.Fatalf("%v %s", err, diff)
+			}
+		}
 		if err != nil {
 			refusalOnly(t, err)
 			return

@@ -65,7 +65,7 @@ func (s *Server) reportOutcomes(c *call) (reply, error) {
 	}
 	outcomes, errs := make([]sendgate.Outcome, 0, len(items)), make([]error, len(items))
 	for i, item := range items {
-		o, err := parseOutcome(item)
+		o, err := parseOutcome(data[item.from:item.to])
 		if errs[i] = err; err == nil {
 			outcomes = append(outcomes, o)
 		}

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -55,6 +56,7 @@ type Server struct {
 	o        Options
 	echo     *echo.Echo
 	patterns map[string]string // by echo's spelling of a route
+	calls    sync.Pool         // of *call, to be used again
 	drain    time.Duration
 	ending   atomic.Bool
 	linger   func()
@@ -86,10 +88,12 @@ func New(o Options) *Server {
 // decoded, the slash within an id looks like one between segments.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.RawPath == "" {
-		own, target := *r, *r.URL
-		target.RawPath = r.URL.EscapedPath()
-		own.URL = &target
-		r = &own
+		if sent := r.URL.EscapedPath(); sent != r.URL.Path {
+			own, target := *r, *r.URL
+			target.RawPath = sent
+			own.URL = &target
+			r = &own
+		}
 	}
 	s.echo.ServeHTTP(w, r)
 }

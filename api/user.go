@@ -23,7 +23,7 @@ func (c *call) user() (sendgate.UserID, error) {
 
 // meta says who asks for a change and why.
 func (c *call) meta() (prefs.Meta, error) {
-	m := prefs.Meta{From: c.from}
+	m := prefs.Meta{From: c.from()}
 	for _, h := range []struct {
 		name string
 		into *string

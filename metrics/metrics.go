@@ -52,7 +52,7 @@ func New() *Metrics {
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	f := promauto.With(registry)
 	m := &Metrics{
-		registry: registry,
+		registry:  registry,
 		decisions: newDecisionCounters(f),
 		uncapped: f.NewCounterVec(prometheus.CounterOpts{
 			Name: "sendgate_uncapped_allows_total",
