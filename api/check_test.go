@@ -53,9 +53,10 @@ func TestADecisionIsWrittenToTheLetter(t *testing.T) {
 
 func TestInstantsAreRoundedUpWhereOneAsksAgain(t *testing.T) {
 	at := time.Date(2026, 12, 1, 9, 30, 0, 1, time.FixedZone("", 3600))
+	notBefore := func(at time.Time) instant { return instant(appendNotBefore(nil, "", at)) }
 	for _, c := range []struct{ got, want instant }{
-		{notBefore(at), "2026-12-01T08:30:00.001Z"},
-		{notBefore(at.Add(-time.Nanosecond)), "2026-12-01T08:30:00.000Z"},
+		{notBefore(at), `"2026-12-01T08:30:00.001Z"`},
+		{notBefore(at.Add(-time.Nanosecond)), `"2026-12-01T08:30:00.000Z"`},
 		{instantOf(at), "2026-12-01T08:30:00.000Z"},
 		{notBefore(time.Time{}), ""},
 		{instantOf(time.Time{}), ""},

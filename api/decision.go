@@ -27,8 +27,8 @@ func appendOpenDecision(b []byte, d *sendgate.Decision) []byte {
 	b = appendText(append(b, `,"category":`...), d.Category)
 	b = strconv.AppendBool(append(b, `,"exact":`...), d.Exact)
 	b = strconv.AppendBool(append(b, `,"degraded":`...), d.Degraded)
-	b = appendGiven(b, `,"deliver_at":`, notBefore(d.DeliverAt))
-	b = appendGiven(b, `,"retry_at":`, notBefore(d.RetryAt))
+	b = appendNotBefore(b, `,"deliver_at":`, d.DeliverAt)
+	b = appendNotBefore(b, `,"retry_at":`, d.RetryAt)
 	if len(d.Caps) == 0 {
 		return b
 	}
@@ -60,7 +60,7 @@ func appendCapState(b []byte, s *sendgate.CapState) []byte {
 		b = appendText(append(b, `,"kept_for":`...), s.Cap.KeptFor.String())
 	}
 	b = appendNumber(append(b, `,"used":`...), s.Used)
-	return append(appendGiven(b, `,"resets_at":`, notBefore(s.ResetsAt)), '}')
+	return append(appendNotBefore(b, `,"resets_at":`, s.ResetsAt), '}')
 }
 
 // appendItemError writes what stands in the place of an item that was wrong.

@@ -20,13 +20,15 @@ func instantOf(t time.Time) instant {
 	return instant(t.UTC().Format(instantLayout))
 }
 
-// notBefore rounds up to a millisecond: whoever asks again at an instant at
-// which it will be let through must not come too early.
-func notBefore(t time.Time) instant {
+// appendNotBefore writes a member that is an instant, rounded up to a
+// millisecond: whoever asks again at an instant at which it will be let through
+// must not come too early. The zero time is left out.
+func appendNotBefore(b []byte, name string, t time.Time) []byte {
 	if t.IsZero() {
-		return ""
+		return b
 	}
-	return instantOf(t.Add(time.Millisecond - time.Nanosecond).Truncate(time.Millisecond))
+	t = t.Add(time.Millisecond - time.Nanosecond).Truncate(time.Millisecond)
+	return append(t.UTC().AppendFormat(append(append(b, name...), '"'), instantLayout), '"')
 }
 
 // parseInstant reads RFC 3339 with any offset. Years before 1970 are refused,
