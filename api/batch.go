@@ -120,9 +120,9 @@ func (b *batch) takeFault() error {
 // decided answers the checks that can be asked, in order, and puts what was
 // wrong with the others in their places. It hands out the answer in parts, as
 // they are decided, and says which is the last one. A part is written over the
-// one before it.
+// one before it, and the batch's checks move up over those that were wrong.
 func (s *Server) decided(ctx context.Context, b *batch, text []byte) iter.Seq2[[]byte, bool] {
-	asked := make([]sendgate.Check, 0, len(b.checks))
+	asked := b.checks[:0]
 	for i, err := range b.errs {
 		if err == nil {
 			asked = append(asked, b.checks[i])

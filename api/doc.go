@@ -6,7 +6,9 @@
 // stored, happens in [sendgate.Gate], [prefs.Service] and [limits.Service].
 //
 // A request goes the same way everywhere: read the body within its limit,
-// decode it strictly, call, encode. JSON that two readers could understand
+// decode it strictly, call, encode. What is asked all day goes the same way by
+// hand: plain checks are read, and decisions written, without reflection, and
+// the answer to a batch is sent as it is decided. JSON that two readers could understand
 // differently (a member given twice or spelled in another case, bytes that are
 // not UTF-8) is refused, because a reader that repairs it merges users.
 //

@@ -47,6 +47,8 @@ func FuzzCheck(f *testing.F) {
 	catalog := testCatalog(f)
 	seeds(f, checkRefusals, bodyRefusals)
 	f.Add([]byte(checkWith("attributes", `{"region":"eu"}`)))
+	f.Add([]byte(checkWith("attributes", `{}`)))
+	f.Add([]byte(checkWith("attributes", `{"a":"1" , "b":"ü","a":"2"}`)))
 	f.Add([]byte(checkOf("u", "promotions", "push")))
 	f.Add([]byte(checkWith("priority", `"high" `)))
 	f.Add([]byte(checkWith("campaign_id", "\"\x7f ü\"\t")))

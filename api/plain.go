@@ -14,7 +14,7 @@ const maxPlainBytes = 4 << 10
 const requiredMembers = 0b1111
 
 // plainCheck reads a check as most routers write it: an object of strings
-// without escapes, in any order. It leaves everything else to the decoder, and
+// without escapes, and of attributes that are such an object. It leaves everything else to the decoder, and
 // every refusal: what it takes the decoder would take, too, and understand the
 // same.
 func plainCheck(data []byte) (c sendgate.Check, ok bool) {
@@ -28,8 +28,17 @@ func plainCheck(data []byte) (c sendgate.Check, ok bool) {
 	}
 	for more := true; more; more = t.take(',') {
 		name, named := t.quoted()
+		if !named || !t.take(':') {
+			return c, false
+		}
+		if name == "attributes" && c.Attributes == nil {
+			if c.Attributes, ok = t.attributes(); !ok {
+				return c, false
+			}
+			continue
+		}
 		into, bit := plainMember(&c, &priority, name)
-		if !named || into == nil || seen&bit != 0 || !t.take(':') {
+		if into == nil || seen&bit != 0 {
 			return c, false
 		}
 		seen |= bit
@@ -43,7 +52,7 @@ func plainCheck(data []byte) (c sendgate.Check, ok bool) {
 	return c, ok
 }
 
-// plainMember is where a member goes, and its bit; nil is none that is plain.
+// plainMember is where a string goes, and its bit; nil is nowhere.
 func plainMember(c *sendgate.Check, priority *string, name string) (into *string, bit uint) {
 	switch name {
 	case "notification_id":
@@ -97,6 +106,27 @@ func (t *plainText) take(c byte) bool {
 	}
 	t.at++
 	return true
+}
+
+// attributes reads an object of strings, none of them under a name twice.
+func (t *plainText) attributes() (all map[string]string, ok bool) {
+	if !t.take('{') {
+		return nil, false
+	}
+	all = map[string]string{}
+	if t.take('}') {
+		return all, true
+	}
+	for more := true; more; more = t.take(',') {
+		name, named := t.quoted()
+		if _, twice := all[name]; twice || !named || !t.take(':') {
+			return nil, false
+		}
+		if all[name], ok = t.quoted(); !ok {
+			return nil, false
+		}
+	}
+	return all, t.take('}')
 }
 
 // quoted reads a string without escapes.
