@@ -57,8 +57,9 @@ func (c *call) answer() []byte { return c.room[:0] }
 
 // encoded is an answer that was written there.
 func (c *call) encoded(text []byte) reply {
-	c.room = append(text, '\n')
-	return reply{text: c.room}
+	text = append(text, '\n')
+	c.room = text
+	return reply{text: text}
 }
 
 func bodyTooLarge(limit int64) error {

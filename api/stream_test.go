@@ -153,7 +153,7 @@ func TestABatchIsHeldInParts(t *testing.T) {
 	st, g, counted := newGated(t)
 	close(g.release)
 	post := func(body string, fails int) *parts {
-		r := httptest.NewRequest("POST", "/v1/check/batch", strings.NewReader(body))
+		r := httptest.NewRequest(http.MethodPost, "/v1/check/batch", strings.NewReader(body))
 		r.Header.Set("Content-Type", jsonType)
 		w := &parts{ResponseRecorder: httptest.NewRecorder(), fails: fails}
 		st.server.ServeHTTP(w, r)

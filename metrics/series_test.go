@@ -1,6 +1,7 @@
 package metrics_test
 
 import (
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
@@ -30,7 +31,7 @@ func TestSeriesThatAreKept(t *testing.T) {
 	}
 	all.Wait()
 	w := httptest.NewRecorder()
-	m.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	m.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	got := w.Body.String()
 	for _, line := range []string{
 		`sendgate_decisions_total{degraded="false",reason="opted_out",step="filter",verdict="suppress"} 10`,
