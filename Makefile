@@ -39,7 +39,7 @@ storm: engines ## measure how changes get through: eight gates, and as many chan
 
 FULLFLAGS ?= -full.keys 2e9 -full.memory 4500000000 -full.build-memory 536870912 -full.for 10s
 
-fullsize: ## go the whole way of a filter of 2 billion opt-outs; takes 11 GB of memory and 30 GB of TMPDIR
+fullsize: ## go the whole way of a filter of 2 billion opt-outs; takes 9 GB of memory and 19 GB of TMPDIR
 	go test -count=1 -timeout 3h -run '^TestFullSize$$' -v ./rebuild $(FULLFLAGS)
 
 engines: ## install the engines that the tests start (redis-server, dynalite), where they are missing
