@@ -74,9 +74,11 @@ func (l *Limiter) send(ctx context.Context, runs []*run, command, script string)
 		replies[i].SetFirstKeyPos(3)
 		commands[i] = redisconn.Command{Key: r.key, Cmder: replies[i]}
 	}
-	redisconn.Exec(ctx, l.client, commands)
+	errs := l.pipes.Exec(ctx, commands)
 	for i, r := range runs {
-		r.reply, r.err = replies[i].Result()
+		if r.err = errs[i]; r.err == nil {
+			r.reply = replies[i].Val()
+		}
 		switch {
 		case redis.HasErrorPrefix(r.err, "NOSCRIPT"):
 			lacking = append(lacking, r)

@@ -12,6 +12,7 @@ import (
 	"github.com/sendgate/sendgate"
 	"github.com/sendgate/sendgate/guard"
 	"github.com/sendgate/sendgate/keyspace"
+	"github.com/sendgate/sendgate/redisconn"
 )
 
 var _ sendgate.Caps = (*Limiter)(nil)
@@ -31,6 +32,7 @@ const (
 // of them share the caps of one Redis. It is safe for concurrent use.
 type Limiter struct {
 	client redis.UniversalClient
+	pipes  *redisconn.Pipes
 	space  *keyspace.Space
 	guard  *guard.Guard
 	now    func() time.Time // around which periods of the calendar are looked up; Redis' clock tells which it is
@@ -42,7 +44,7 @@ type Limiter struct {
 // live. The guard gives each call its time limit. The client is not closed.
 func New(client redis.UniversalClient, space *keyspace.Space, g *guard.Guard) *Limiter {
 	return &Limiter{
-		client: client, space: space, guard: g, now: sendgate.SystemClock,
+		client: client, pipes: redisconn.NewPipes(client), space: space, guard: g, now: sendgate.SystemClock,
 		judge: newScript(recordLua + slotsLua + judgeLua + writeLua), settle: newScript(recordLua + slotsLua + settleLua + writeLua),
 	}
 }

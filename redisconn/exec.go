@@ -26,22 +26,33 @@ func (Command) NoRetry() bool { return true }
 // out over it, makes that the error of all. What has moved to another node is
 // sent there; nothing of it has run.
 func Exec(ctx context.Context, client redis.UniversalClient, commands []Command) {
+	exec(ctx, client, commands, func(ctx context.Context, node sender, commands []Command) error {
+		send(ctx, node, commands)
+		return nil
+	})
+}
+
+// exec is Exec by some way of sending commands to one Redis. An error of that says
+// that the commands have not been waited for: they are not looked at again, and it
+// is the error of each.
+func exec(ctx context.Context, client redis.UniversalClient, commands []Command, send sending) []error {
+	errs := make([]error, len(commands))
 	cluster, many := client.(*redis.ClusterClient)
 	if !many {
-		send(ctx, client, commands)
-		return
+		send.of(ctx, client, commands, nil, errs)
+		return errs
 	}
-	var sending sync.WaitGroup
-	for node, some := range byNode(ctx, cluster, commands) {
-		sending.Go(func() { send(ctx, node, some) })
+	var under sync.WaitGroup
+	for node, places := range byNode(ctx, cluster, commands, errs) {
+		under.Go(func() { send.of(ctx, node, commands, places, errs) })
 	}
-	sending.Wait()
-	var moved []Command
+	under.Wait()
+	var moved []int
 	changed := false
-	for _, c := range commands {
-		switch err := c.Err(); {
+	for i, err := range errs {
+		switch {
 		case redis.HasErrorPrefix(err, "MOVED "), redis.HasErrorPrefix(err, "ASK "):
-			moved = append(moved, c)
+			moved = append(moved, i)
 		case err != nil && isLost(err):
 			changed = true
 		}
@@ -49,7 +60,34 @@ func Exec(ctx context.Context, client redis.UniversalClient, commands []Command)
 	if changed || len(moved) > 0 {
 		cluster.ReloadState(ctx) // in the background
 	}
-	send(ctx, cluster, moved)
+	if len(moved) > 0 {
+		send.of(ctx, cluster, commands, moved, errs)
+	}
+	return errs
+}
+
+// sending is a way of sending commands to one Redis.
+type sending func(ctx context.Context, node sender, commands []Command) (left error)
+
+// of sends the commands in some places, nil being all, and notes their errors.
+func (s sending) of(ctx context.Context, node sender, commands []Command, places []int, errs []error) {
+	some := commands
+	if places != nil {
+		some = make([]Command, len(places))
+		for i, place := range places {
+			some[i] = commands[place]
+		}
+	}
+	left := s(ctx, node, some)
+	for i, c := range some {
+		place := i
+		if places != nil {
+			place = places[i]
+		}
+		if errs[place] = left; left == nil {
+			errs[place] = c.Err()
+		}
+	}
 }
 
 // Node names the Redis that a key lives in: the address of its master in a
@@ -64,17 +102,18 @@ func Node(ctx context.Context, client redis.UniversalClient, key string) string 
 	return ""
 }
 
-// byNode groups commands by the master that has their keys. Those that nobody
-// has get an error.
-func byNode(ctx context.Context, cluster *redis.ClusterClient, commands []Command) map[*redis.Client][]Command {
-	nodes := map[*redis.Client][]Command{}
-	for _, c := range commands {
+// byNode groups the places of commands by the master that has their keys. Those
+// that nobody has get an error.
+func byNode(ctx context.Context, cluster *redis.ClusterClient, commands []Command, errs []error) map[*redis.Client][]int {
+	nodes := map[*redis.Client][]int{}
+	for i, c := range commands {
 		node, err := cluster.MasterForKey(ctx, c.Key)
 		if err != nil {
 			c.SetErr(err)
+			errs[i] = err
 			continue
 		}
-		nodes[node] = append(nodes[node], c)
+		nodes[node] = append(nodes[node], i)
 	}
 	return nodes
 }

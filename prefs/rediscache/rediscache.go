@@ -36,12 +36,13 @@ var (
 // Cache implements prefs.Cache. It is safe for concurrent use.
 type Cache struct {
 	client redis.UniversalClient
+	pipes  *redisconn.Pipes
 	space  *keyspace.Space
 }
 
 // New makes a Cache.
 func New(client redis.UniversalClient, space *keyspace.Space) *Cache {
-	return &Cache{client: client, space: space}
+	return &Cache{client: client, pipes: redisconn.NewPipes(client), space: space}
 }
 
 // Get reads many users' entries in one round trip. A lease, and a value that is
@@ -53,10 +54,10 @@ func (c *Cache) Get(ctx context.Context, users []sendgate.UserID) []prefs.Cached
 		replies[i] = redis.NewStringCmd(ctx, "get", key)
 		commands[i] = redisconn.Command{Key: key, Cmder: replies[i]}
 	}
-	redisconn.Exec(ctx, c.client, commands)
+	errs := c.pipes.Exec(ctx, commands)
 	found := make([]prefs.Cached, len(users))
 	for i, reply := range replies {
-		found[i] = cached(reply)
+		found[i] = cached(reply, errs[i])
 	}
 	return found
 }
@@ -85,15 +86,14 @@ func (c *Cache) Fill(ctx context.Context, user sendgate.UserID, token string, p 
 }
 
 // cached reads a reply to GET.
-func cached(reply *redis.StringCmd) prefs.Cached {
-	value, err := reply.Result()
+func cached(reply *redis.StringCmd, err error) prefs.Cached {
 	switch {
 	case errors.Is(err, redis.Nil):
 		return prefs.Cached{}
 	case err != nil:
 		return prefs.Cached{Err: err}
 	}
-	return prefs.Cached{Preferences: parse(value)}
+	return prefs.Cached{Preferences: parse(reply.Val())}
 }
 
 // parse reads what a record key holds; nil is a lease or not understood.
