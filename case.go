@@ -19,6 +19,9 @@ type checkCase struct {
 	exact, known bool
 	filter       FilterAnswer // where the overlay knows nothing
 	record       *Preferences // nil until read, and where it could not be
+	presumed     Remembered   // what the record is taken from, where it was not read
+	proved       bool         // the record was found to be as presumed
+	again        bool         // presumes nothing
 	cacheDown    bool
 	zone         *quiet.Zone
 	reason       Reason     // why an allow would be one

@@ -75,7 +75,8 @@ type Caps interface {
 	// Judge answers every ask, in order; asks of one user are judged in that
 	// order too. Either all caps of an ask have room and all are charged,
 	// unless it only looks, or none is. If take is more than 0, the asks are of
-	// one user, and once so many have been admitted the others only look.
+	// one user, and once so many have been admitted the others only look. Asks of
+	// one user presume the same.
 	Judge(ctx context.Context, asks []CapAsk, take int) []CapAnswer
 	// Settle takes reports of what became of notifications, in order.
 	Settle(ctx context.Context, reports []CapReport) []CapReceipt
@@ -90,6 +91,7 @@ type CapAsk struct {
 	Look           bool          // charges nothing
 	Hold           time.Duration // the slots are dropped after that unless delivery is reported; 0: never
 	Caps           []BoundCap
+	Presumed       string // what the cache holds of the user's record, exactly; empty: anything
 }
 
 // CapAnswer is how the caps of one ask stood. Where some could not be judged, Err
@@ -98,6 +100,7 @@ type CapAsk struct {
 type CapAnswer struct {
 	Admitted bool       // every cap had room
 	Passed   bool       // it would have been admitted, and as many as were to be taken had been
+	Refuted  bool       // the record is not as presumed: nothing was judged, and nothing is kept of it
 	Caps     []CapState // in the order of the ask; none if Err is of all of them
 	At       time.Time  // when it was judged, by the clock of the caps; zero if there was nothing to judge
 	Err      error
@@ -117,13 +120,14 @@ type Observer interface {
 	ZoneFellBack()
 }
 
-// Options are what a Gate is made of. All but Filter, Limits, Now and
+// Options are what a Gate is made of. All but Filter, Memory, Limits, Now and
 // CapsBesideRecords are required.
 type Options struct {
 	Catalog  *Catalog
 	Overlay  Overlay
 	Filter   Filter // nil: every check that the overlay does not answer reads the record
 	Records  Records
+	Memory   Memory // of what Records has read; nil: none. Only where Caps can tell what the cache holds
 	Caps     Caps
 	Limits   ValueLimits // nil: no single value has limits of its own
 	Observer Observer
@@ -142,6 +146,7 @@ type Gate struct {
 	overlay           Overlay
 	filter            Filter
 	records           Records
+	memory            Memory
 	caps              Caps
 	limits            ValueLimits
 	observer          Observer
@@ -155,6 +160,9 @@ func NewGate(o Options) *Gate {
 	g := &Gate{
 		overlay: o.Overlay, filter: o.Filter, records: o.Records, caps: o.Caps, observer: o.Observer,
 		limits: o.Limits, capsBesideRecords: o.CapsBesideRecords, now: o.Now,
+	}
+	if g.memory = o.Memory; g.memory == nil {
+		g.memory = noMemory{}
 	}
 	if g.limits == nil {
 		g.limits = noLimits{}

@@ -23,8 +23,11 @@ type world struct {
 	unjudged  map[time.Duration]bool      // windows of caps that cannot be judged though others can
 	full      map[time.Duration]time.Time // by window: when a full cap has room again
 	used      int
+	// remembered is what is remembered of anybody's record; nil is nothing.
+	remembered *sendgate.Preferences
 
 	reads, judged, charged int
+	held, refuted          int // of what was remembered
 	asks                   []sendgate.CapAsk
 	reports                []sendgate.CapReport
 }
@@ -55,6 +58,13 @@ func (w *world) Judge(_ context.Context, asks []sendgate.CapAsk, take int) []sen
 	w.asks = append(w.asks, asks...)
 	answers := make([]sendgate.CapAnswer, len(asks))
 	for i, ask := range asks {
+		if ask.Presumed != "" && w.cacheDown {
+			answers[i].Err = errors.New("down")
+			continue
+		}
+		if answers[i].Refuted = ask.Presumed != "" && ask.Presumed != valueOf(w.records[ask.User]); answers[i].Refuted {
+			continue
+		}
 		if answers[i].Err = w.capsErr; w.capsErr != nil {
 			continue
 		}
@@ -80,6 +90,24 @@ func (w *world) Judge(_ context.Context, asks []sendgate.CapAsk, take int) []sen
 	return answers
 }
 
+// valueOf stands for what the cache holds of preferences.
+func valueOf(p *sendgate.Preferences) string { return fmt.Sprintf("%p", p) }
+
+func (w *world) Recall(_ sendgate.UserID, atLeast int64) sendgate.Remembered {
+	if w.remembered == nil || w.remembered.Revision < atLeast {
+		return sendgate.Remembered{}
+	}
+	return sendgate.Remembered{Preferences: w.remembered, Value: valueOf(w.remembered)}
+}
+
+func (w *world) Tried(_ sendgate.UserID, _ sendgate.Remembered, held bool) {
+	if held {
+		w.held++
+	} else {
+		w.refuted++
+	}
+}
+
 func (w *world) Settle(_ context.Context, reports []sendgate.CapReport) []sendgate.CapReceipt {
 	w.reports = append(w.reports, reports...)
 	receipts := make([]sendgate.CapReceipt, len(reports))
@@ -101,7 +129,7 @@ var noon = time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
 func newGate(w *world, catalog *sendgate.Catalog, at time.Time) (*sendgate.Gate, *watcher) {
 	o := &watcher{}
 	return sendgate.NewGate(sendgate.Options{
-		Catalog: catalog, Overlay: w, Records: w, Caps: w, Observer: o, CapsBesideRecords: true,
+		Catalog: catalog, Overlay: w, Records: w, Memory: w, Caps: w, Observer: o, CapsBesideRecords: true,
 		Now: func() time.Time { return at },
 	}), o
 }
@@ -202,22 +230,30 @@ func TestVerdicts(t *testing.T) {
 		{"cap store down, marketing", world{capsErr: errors.New("down")}, "promotions", noon, "suppress unverifiable caps degraded retry 30T12:00:05.000"},
 		{"cap store down, no caps", world{capsErr: errors.New("down")}, "order_updates", noon, "allow default_on preference"},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			gate, observed := newGate(&c.world, catalogfile.Sample(), c.at)
-			d, err := gate.Decide(t.Context(), ask(c.topic))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := summary(d); got != c.want {
-				t.Errorf("got  %s\nwant %s", got, c.want)
-			}
-			if charged := d.Verdict == sendgate.Allow && d.Step == sendgate.StepCaps; (c.world.charged == 1) != charged {
-				t.Errorf("charged %d caps for %s", c.world.charged, summary(d))
-			}
-			if observed.decided != 1 {
-				t.Errorf("%d decisions were observed", observed.decided)
-			}
-		})
+		// Whatever is remembered of the record, the decision is the same.
+		for remembered, p := range map[string]*sendgate.Preferences{
+			"nothing": nil, "what it is": c.world.records["u"], "no choice": {}, "an opt-in": {Settings: settings(c.topic, true)},
+			"an opt-out": {Settings: settings(c.topic, false)}, "quiet hours": {QuietHours: nightIn("UTC")}, "no night": {QuietHours: nightIn("Asia/Tokyo")},
+		} {
+			t.Run(c.name+"/"+remembered, func(t *testing.T) {
+				w := c.world
+				w.remembered = p
+				gate, observed := newGate(&w, catalogfile.Sample(), c.at)
+				d, err := gate.Decide(t.Context(), ask(c.topic))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := summary(d); got != c.want {
+					t.Errorf("got  %s\nwant %s", got, c.want)
+				}
+				if charged := d.Verdict == sendgate.Allow && d.Step == sendgate.StepCaps; (w.charged == 1) != charged {
+					t.Errorf("charged %d caps for %s", w.charged, summary(d))
+				}
+				if observed.decided != 1 {
+					t.Errorf("%d decisions were observed", observed.decided)
+				}
+			})
+		}
 	}
 }
 

@@ -153,7 +153,7 @@ func (g *Gate) nameCaps(ctx context.Context, catalog *Catalog, settled []Settlem
 		if s.Err != nil || s.Outcome.Check.Topic == "" || s.Outcome.Fate != Delivered {
 			continue
 		}
-		c := &checkCase{}
+		c := &checkCase{again: true}
 		c.open(&s.Outcome.Check, catalog, g.now())
 		if cases[s] = c; c.category.capsNeedRecord() {
 			ask = append(ask, c)

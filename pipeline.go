@@ -39,9 +39,21 @@ type round struct {
 	open  []*checkCase // of these, those that the running step is given
 }
 
-// run takes a list of checks through the pipeline. Timing, the policy of
-// failures and the trace are here and nowhere else.
+// run decides a list of checks. Those that presume something of a record which was
+// not proved go through the pipeline once more, by what is read this time.
 func (r *round) run(ctx context.Context, batch []*checkCase) {
+	r.pass(ctx, batch)
+	if again := r.unproved(batch); len(again) > 0 {
+		r.pass(ctx, again)
+	}
+	for _, c := range batch {
+		c.close()
+	}
+}
+
+// pass takes a list of checks through the pipeline. Timing, the policy of
+// failures and the trace are here and nowhere else.
+func (r *round) pass(ctx context.Context, batch []*checkCase) {
 	open, began := r.open, SystemClock()
 	for _, p := range pipeline {
 		open = open[:0]
@@ -62,9 +74,6 @@ func (r *round) run(ctx context.Context, batch []*checkCase) {
 		for _, c := range open {
 			c.settle(p.step, took)
 		}
-	}
-	for _, c := range batch {
-		c.close()
 	}
 }
 

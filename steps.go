@@ -42,30 +42,34 @@ func (r *round) preference(ctx context.Context, open []*checkCase) {
 	}
 }
 
-// read reads the records of checks in one go, and each user's zone with them.
+// read reads the records of checks in one go, and each user's zone with them. What
+// a check may presume is not read.
 func (r *round) read(ctx context.Context, cases []*checkCase) {
-	if len(cases) == 0 {
+	if cases = r.presume(cases); len(cases) == 0 {
 		return
 	}
 	asks := make([]RecordAsk, len(cases))
 	for i, c := range cases {
-		asks[i] = RecordAsk{User: c.check.User, FallBack: c.category.OnUnverifiable == UnverifiableAllow}
-		if c.known {
-			asks[i].AtLeast = c.consent.Revision
-		}
+		asks[i] = RecordAsk{User: c.check.User, AtLeast: c.atLeast(), FallBack: c.category.OnUnverifiable == UnverifiableAllow}
 	}
 	for i, a := range r.records.Read(ctx, asks) {
 		c := cases[i]
-		c.decision.InProcess = c.decision.InProcess && c.ended
-		c.record, c.cacheDown, c.err = a.Preferences, a.CacheDown, a.Err
-		if c.record == nil || c.record.QuietHours == nil || c.record.QuietHours.Timezone == "" {
-			continue
-		}
-		if zone, err := quiet.LoadZone(c.record.QuietHours.Timezone); err == nil {
-			c.zone = zone
-		} else {
-			r.observer.ZoneFellBack()
-		}
+		c.cacheDown, c.err = a.CacheDown, a.Err
+		r.adopt(c, a.Preferences)
+	}
+}
+
+// adopt has a check go by preferences, if there are any, and by the user's zone.
+func (r *round) adopt(c *checkCase, p *Preferences) {
+	c.decision.InProcess = c.decision.InProcess && c.ended
+	c.record = p
+	if p == nil || p.QuietHours == nil || p.QuietHours.Timezone == "" {
+		return
+	}
+	if zone, err := quiet.LoadZone(p.QuietHours.Timezone); err == nil {
+		c.zone = zone
+	} else {
+		r.observer.ZoneFellBack()
 	}
 }
 
@@ -164,7 +168,7 @@ func (r *round) judge(ctx context.Context, cases []*checkCase) {
 		if c.judged && !allDown && !r.capsDown(c) {
 			asks = append(asks, CapAsk{
 				User: c.check.User, NotificationID: c.check.NotificationID, Channel: c.check.Channel,
-				Look: !r.reserve || c.ended || full, Hold: c.category.Hold, Caps: c.bound,
+				Look: !r.reserve || c.ended || full, Hold: c.category.Hold, Caps: c.bound, Presumed: c.presumed.Value,
 			})
 		}
 	}
@@ -180,6 +184,7 @@ func (r *round) judge(ctx context.Context, cases []*checkCase) {
 		if !allDown && !r.capsDown(c) {
 			a, answers = answers[0], answers[1:]
 		}
+		r.prove(c, &a)
 		c.learn(a)
 		if r.taking && !c.ended {
 			r.count(c, a.Admitted)

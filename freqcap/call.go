@@ -12,6 +12,8 @@ import (
 )
 
 var (
+	//go:embed presumed.lua
+	presumedLua string
 	//go:embed record.lua
 	recordLua string
 	//go:embed slots.lua
@@ -34,6 +36,7 @@ func newScript(source string) *script {
 // run is one run of a script on a record.
 type run struct {
 	key       string
+	record    string // key of a record that the script looks at; empty if there is none
 	arguments []any
 	reply     any
 	err       error
@@ -69,8 +72,12 @@ func (l *Limiter) send(ctx context.Context, runs []*run, command, script string)
 	}
 	replies, commands := make([]*redis.Cmd, len(runs)), make([]redisconn.Command, len(runs))
 	for i, r := range runs {
-		args := make([]any, 0, 4+len(r.arguments))
-		replies[i] = redis.NewCmd(ctx, append(append(args, command, script, 1, r.key), r.arguments...)...)
+		args := append(make([]any, 0, 5+len(r.arguments)), command, script, 1, r.key)
+		if r.record != "" {
+			args[2] = 2
+			args = append(args, r.record)
+		}
+		replies[i] = redis.NewCmd(ctx, append(args, r.arguments...)...)
 		replies[i].SetFirstKeyPos(3)
 		commands[i] = redisconn.Command{Key: r.key, Cmder: replies[i]}
 	}
@@ -111,7 +118,8 @@ func fromRedis(err error) bool {
 func (l *Limiter) judgeUnits(ctx context.Context, units []unit, take int, token string) (lost error) {
 	runs := make([]*run, len(units))
 	for i := range units {
-		runs[i] = &run{key: units[i].key, arguments: units[i].arguments(take, token)}
+		record, _ := units[i].record()
+		runs[i] = &run{key: units[i].key, record: record, arguments: units[i].arguments(take, token)}
 	}
 	if lost := l.runAll(ctx, l.judge, runs); lost != nil {
 		return lost

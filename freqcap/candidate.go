@@ -27,6 +27,7 @@ func (c *candidate) spansSubjects() bool { return len(c.parts) > 1 }
 // part is what a candidate, or a report, has to do with one subject's record.
 type part struct {
 	key      string
+	record   string    // key of the user's record, of which the ask presumes something; empty otherwise
 	id       string    // what is kept of the notification's there
 	caps     []int     // of the ask, by their place there
 	counters []counter // of these caps, and after them the links to other subjects
@@ -96,6 +97,9 @@ func (l *Limiter) candidates(asks []sendgate.CapAsk, taking bool, answers []send
 		if err != nil {
 			answers[i].Err = judgeError(err)
 			continue
+		}
+		if ask.Presumed != "" {
+			parts[0].record = l.space.Record(ask.User)
 		}
 		open = append(open, candidate{ask: ask, place: i, channel: channelTag(ask.Channel), parts: parts})
 	}

@@ -27,6 +27,7 @@ var suite = []struct {
 	test func(*testing.T, redis.UniversalClient)
 }{
 	{"Golden", testGolden},
+	{"Presumptions", testPresumptions},
 	{"Histories", testHistories},
 	{"ADeniedAskCostsNothing", testADeniedAskCostsNothing},
 	{"AllCapsAreChargedOrNone", testAllCapsAreChargedOrNone},

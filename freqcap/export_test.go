@@ -14,7 +14,7 @@ import (
 )
 
 // Scripts are the scripts, and what they begin with.
-var Scripts = map[string]string{"record.lua": recordLua, "slots.lua": slotsLua, "judge.lua": judgeLua, "settle.lua": settleLua, "write.lua": writeLua}
+var Scripts = map[string]string{"presumed.lua": presumedLua, "record.lua": recordLua, "slots.lua": slotsLua, "judge.lua": judgeLua, "settle.lua": settleLua, "write.lua": writeLua}
 
 // The one line of the script that reads Redis' clock, and what tests put in its
 // place: it reads a list of the same two numbers, which carries the hash tag of

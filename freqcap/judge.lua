@@ -1,11 +1,12 @@
 -- Judges a list of candidates of one subject, in order, in one atomic step: a
 -- candidate is admitted if each of its caps has room or holds its id already,
 -- and then takes a slot under every cap that lacks the id. Otherwise nothing is
--- charged for it. Begins with record.lua.
+-- charged for it. Begins with presumed.lua and record.lua.
 --
 -- ARGV[1]     how many candidates are to be taken; 0 is all that have room
 -- ARGV[2]     6 bytes, the token of short holds
 -- ARGV[3]     the number of counters
+-- ARGV[4]     what is presumed, if there is a KEYS[2]: see presumed.lua
 -- then, for each counter:
 --   name      of its section
 --   span      in milliseconds
@@ -36,7 +37,7 @@
 --
 -- If the script fails, nothing was charged: it writes once, at the end.
 
-local left, token, counters, arg = tonumber(ARGV[1]), ARGV[2], {}, 4
+local left, token, counters, arg = tonumber(ARGV[1]), ARGV[2], {}, KEYS[2] and 5 or 4
 local taking = left > 0
 
 for i = 1, tonumber(ARGV[3]) do

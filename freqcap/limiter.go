@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -45,7 +46,7 @@ type Limiter struct {
 func New(client redis.UniversalClient, space *keyspace.Space, g *guard.Guard) *Limiter {
 	return &Limiter{
 		client: client, pipes: redisconn.NewPipes(client), space: space, guard: g, now: sendgate.SystemClock,
-		judge: newScript(recordLua + slotsLua + judgeLua + writeLua), settle: newScript(recordLua + slotsLua + settleLua + writeLua),
+		judge: newScript(presumedLua + recordLua + slotsLua + judgeLua + writeLua), settle: newScript(recordLua + slotsLua + settleLua + writeLua),
 	}
 }
 
@@ -175,7 +176,7 @@ func goes(parts []*item) bool {
 					return false
 				}
 			}
-		} else if it.judged.flag == denied || it.judged.flag == passed {
+		} else if it.judged.flag == denied || it.judged.flag >= passed {
 			return false
 		}
 	}
@@ -187,6 +188,9 @@ func judgeError(err error) error { return fmt.Errorf("judge caps: %w", err) }
 // answerOf puts together what was said of a candidate's parts.
 func answerOf(c *candidate, parts []*item) sendgate.CapAnswer {
 	a := sendgate.CapAnswer{Admitted: true, Caps: make([]sendgate.CapState, len(c.ask.Caps))}
+	if slices.ContainsFunc(parts, func(it *item) bool { return it.judged.err == nil && it.judged.flag == refuted }) {
+		return sendgate.CapAnswer{Refuted: true}
+	}
 	for p, it := range parts {
 		for i, place := range it.caps {
 			if it.judged.err != nil {

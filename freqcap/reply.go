@@ -15,9 +15,18 @@ const latestMillis = 253_402_300_799_999
 
 var errReply = errors.New("the cap script gave an answer that cannot be right")
 
+// saidRefuted is all that presumed.lua says where the record is another.
+const saidRefuted = "refuted"
+
 // readJudged reads what judge.lua said of some items. Anything that has another
 // form than its head says is an error, and no part of it is believed.
 func readJudged(reply any, items []*item) error {
+	if reply == saidRefuted && items[0].record != "" {
+		for _, it := range items {
+			it.judged.flag = refuted
+		}
+		return nil
+	}
 	list, ok := reply.([]any)
 	if !ok || len(list) == 0 {
 		return fmt.Errorf("%w: a %T", errReply, reply)

@@ -25,18 +25,26 @@ type judged struct {
 // onlyLooks is told the script in the place of a hold. A short hold is negative.
 const onlyLooks = -1
 
-// What the script says of an item: see judge.lua.
+// What the script says of an item: see judge.lua. It is refuted if that is all
+// there is to say.
 const (
 	denied = iota
 	admitted
 	charged
 	passed
+	refuted
 )
 
 // unit is what one run of the script judges: items of one subject, in order.
 type unit struct {
 	key   string
 	items []*item
+}
+
+// record is the key of the record of which the items presume something, and what
+// that is; both are empty if they do not.
+func (u *unit) record() (key, presumed string) {
+	return u.items[0].record, u.items[0].ask.Presumed
 }
 
 // byKey brings the items of each subject together, in their order.
@@ -116,7 +124,11 @@ func (u *unit) arguments(take int, token string) []any {
 			rest = append(rest, number[k.name], room)
 		}
 	}
-	return append(append([]any{max(take, 0), token, len(number)}, counters...), rest...)
+	head := []any{max(take, 0), token, len(number)}
+	if record, presumed := u.record(); record != "" {
+		head = append(head, presumed)
+	}
+	return append(append(head, counters...), rest...)
 }
 
 func (u *unit) fail(err error) {

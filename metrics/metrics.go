@@ -76,7 +76,7 @@ func New() *Metrics {
 		}),
 		cache: f.NewCounterVec(prometheus.CounterOpts{
 			Name: "sendgate_record_cache_total",
-			Help: "Looks into the record cache: hit, miss, stale (older than this gate knows of) or down.",
+			Help: "Looks into the record cache: hit, miss, stale (older than this gate knows of) or down; and what was remembered of it in place of a look: held or refuted.",
 		}, []string{"outcome"}),
 		propagation: f.NewHistogram(prometheus.HistogramOpts{
 			Name:    "sendgate_propagation_seconds",

@@ -39,6 +39,10 @@ const (
 // check waits for it.
 const fillLimit = 250 * time.Millisecond
 
+// recordMemory is how many bytes of records a gate remembers. With what they are
+// decoded to it is about five times as much.
+const recordMemory = 16 << 20
+
 // Options are what a gate is made of. All but CapsRedis, Decisions, Filter, Reload
 // and Now are required.
 type Options struct {
@@ -118,8 +122,12 @@ func Start(ctx context.Context, o Options) (*Node, error) {
 	n.reader = prefs.NewReader(prefs.ReaderOptions{
 		Cache: cache, CacheGuard: redisGuard, FillGuard: n.guard("redis_fill", fillLimit, fillInFlight, redisconn.Answered, pings(o.Redis)), Store: o.Store, StoreLimit: o.StoreLimit,
 		StoreGuard: n.guard("store", max(prefs.FillLimit, o.StoreLimit), storeInFlight, nil, n.askStore),
-		Observe:    func(outcome prefs.CacheOutcome) { n.metrics.CacheLooked(outcome.String()) },
+		Observe:    func(outcome prefs.CacheOutcome) { n.metrics.CacheLooked(outcome.String()) }, Memory: recordMemory,
 	})
+	var memory sendgate.Memory
+	if o.CapsRedis == nil { // whoever judges caps sees the records
+		memory = n.reader
+	}
 	var filter sendgate.Filter
 	if o.Filter != nil {
 		n.filter = n.newFiltering(space)
@@ -127,7 +135,7 @@ func Start(ctx context.Context, o Options) (*Node, error) {
 	}
 	limitsInForce := n.readLimits(ctx)
 	n.gate = sendgate.NewGate(sendgate.Options{
-		Catalog: o.Catalog, Overlay: n.overlay, Filter: filter, Records: n.reader, Caps: freqcap.New(capsRedis, space, capsGuard),
+		Catalog: o.Catalog, Overlay: n.overlay, Filter: filter, Records: n.reader, Memory: memory, Caps: freqcap.New(capsRedis, space, capsGuard),
 		Limits: limitsInForce, Observer: n.observer(), CapsBesideRecords: o.CapsRedis == nil, Now: o.Now,
 	})
 	n.carrier = prefs.NewCarrier(o.Store, feed.NewPublisher(o.Redis, space, o.Now))

@@ -32,6 +32,7 @@ type Cache interface {
 // that kept them from being read.
 type Cached struct {
 	Preferences *sendgate.Preferences
+	Value       string // of Preferences from Get, as the cache holds them
 	Err         error
 }
 
@@ -50,7 +51,8 @@ var (
 )
 
 // Reader reads preferences for checks: from the cache, and on a miss from the
-// store. It implements sendgate.Records.
+// store. It remembers what it has found in the cache lately. It implements
+// sendgate.Records and sendgate.Memory.
 type Reader struct {
 	cache      Cache
 	store      RecordStore
@@ -59,6 +61,7 @@ type Reader struct {
 	storeGuard *guard.Guard
 	patience   time.Duration
 	observe    func(CacheOutcome)
+	memory     *memory
 	flights    singleflight.Group
 	life       context.Context // of reads that fill the cache
 	stop       context.CancelFunc
@@ -74,16 +77,20 @@ type CacheOutcome uint8
 
 // The outcomes.
 const (
-	CacheHit   CacheOutcome = iota
-	CacheMiss               // not there
-	CacheStale              // there, but older than this gate knows of
-	CacheDown               // no answer
+	CacheHit     CacheOutcome = iota
+	CacheMiss                 // not there
+	CacheStale                // there, but older than this gate knows of
+	CacheDown                 // no answer
+	CacheHeld                 // not looked into: it was found to be as remembered
+	CacheRefuted              // the same, and it was not
 )
 
 // String names the outcome, for metrics.
-func (o CacheOutcome) String() string { return [...]string{"hit", "miss", "stale", "down"}[o] }
+func (o CacheOutcome) String() string {
+	return [...]string{"hit", "miss", "stale", "down", "held", "refuted"}[o]
+}
 
-// ReaderOptions are what a Reader is made of. All are required.
+// ReaderOptions are what a Reader is made of. All but Memory are required.
 type ReaderOptions struct {
 	Cache      Cache
 	Store      RecordStore
@@ -92,6 +99,7 @@ type ReaderOptions struct {
 	StoreLimit time.Duration // how long a check waits for the store
 	StoreGuard *guard.Guard
 	Observe    func(CacheOutcome)
+	Memory     int // bytes of values that are remembered; 0: none
 }
 
 // NewReader makes a Reader. Close ends it.
@@ -99,7 +107,7 @@ func NewReader(o ReaderOptions) *Reader {
 	life, stop := context.WithCancel(context.Background())
 	return &Reader{
 		cache: o.Cache, store: o.Store, cacheGuard: o.CacheGuard, fillGuard: o.FillGuard, storeGuard: o.StoreGuard, patience: o.StoreLimit,
-		observe: o.Observe, life: life, stop: stop,
+		memory: newMemory(o.Memory), observe: o.Observe, life: life, stop: stop,
 	}
 }
 
@@ -130,6 +138,7 @@ func (r *Reader) Read(ctx context.Context, asks []sendgate.RecordAsk) []sendgate
 		case c.Preferences != nil && c.Preferences.Revision >= ask.AtLeast:
 			r.observe(CacheHit)
 			answers[i].Preferences = c.Preferences
+			r.memory.keep(ask.User, sendgate.Remembered{Preferences: c.Preferences, Value: c.Value})
 		default:
 			if c.Preferences == nil {
 				r.observe(CacheMiss)

@@ -93,7 +93,7 @@ func cached(reply *redis.StringCmd, err error) prefs.Cached {
 	case err != nil:
 		return prefs.Cached{Err: err}
 	}
-	return prefs.Cached{Preferences: parse(reply.Val())}
+	return prefs.Cached{Preferences: parse(reply.Val()), Value: reply.Val()}
 }
 
 // parse reads what a record key holds; nil is a lease or not understood.
