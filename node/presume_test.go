@@ -12,9 +12,12 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/sendgate/sendgate"
 	"github.com/sendgate/sendgate/catalogfile"
 	"github.com/sendgate/sendgate/internal/redistest"
+	"github.com/sendgate/sendgate/keyspace"
 	"github.com/sendgate/sendgate/node"
+	"github.com/sendgate/sendgate/prefs"
 )
 
 // roomy is a catalog of one topic whose caps are not full in a test.
@@ -104,6 +107,62 @@ func TestEditsAgainstWhatIsRemembered(t *testing.T) {
 				t.Error("nothing of what was remembered ever held")
 			}
 			t.Logf("held %d times, refuted %d times", held, refuted)
+		})
+	}
+}
+
+// TestARecordThatOnlyRedisHas has records change in Redis behind the gates' backs,
+// as by another gate whose message is late, while they are asked without a pause:
+// the next check at either gate goes by what Redis holds.
+func TestARecordThatOnlyRedisHas(t *testing.T) {
+	for name, client := range map[string]redis.UniversalClient{
+		"single": redistest.Start(t).Client(), "embedded": redistest.Embedded(t), "cluster": redistest.StartCluster(t).Client(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			gates := startRoomy(t, client)
+			space, err := keyspace.New("t", 16)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var id atomic.Int64
+			check := func(g gate, user string) string { return g.check(fmt.Sprint("n", id.Add(1)), user, "t") }
+			var done atomic.Bool
+			var askers, editors sync.WaitGroup
+			for i := range 4 {
+				askers.Go(func() {
+					for !done.Load() {
+						check(gates[i%2], fmt.Sprint("u", id.Load()%3))
+					}
+				})
+			}
+			for i := range 3 {
+				user := fmt.Sprint("u", i)
+				editors.Go(func() {
+					for round := range 60 {
+						on := round%2 == 1
+						p := sendgate.Preferences{Revision: int64(round + 1), Settings: sendgate.Settings{{Topic: "t", Channel: "push"}: on}}
+						body, err := prefs.EncodePreferences(&p)
+						if err == nil {
+							err = client.Set(t.Context(), space.Record(sendgate.UserID(user)), keyspace.RecordValue(p.Revision, body), time.Minute).Err()
+						}
+						if err != nil {
+							t.Error(err)
+						}
+						want := map[bool]string{true: "allow opted_in", false: "suppress opted_out"}[on]
+						for n := range 4 {
+							if got := check(gates[n%2], user); got != want {
+								t.Errorf("%s at gate %d, revision %d: %s, not %s", user, n%2, p.Revision, got, want)
+							}
+						}
+					}
+				})
+			}
+			editors.Wait()
+			done.Store(true)
+			askers.Wait()
+			if held, refuted := gates[0].looked("held"), gates[0].looked("refuted"); held == 0 || refuted == 0 {
+				t.Errorf("held %d times, refuted %d times", held, refuted)
+			}
 		})
 	}
 }
