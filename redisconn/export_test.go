@@ -7,6 +7,9 @@ func (p *Pipes) Busy() int {
 	return len(p.lines)
 }
 
+// SetRoom has so many callers wait for one Redis at most.
+func (p *Pipes) SetRoom(n int) { p.room = n }
+
 // Waiting is how many callers wait for a pipeline.
 func (p *Pipes) Waiting() (n int) {
 	p.mu.Lock()

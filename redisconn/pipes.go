@@ -32,7 +32,8 @@ const (
 // It is safe for concurrent use, and runs nothing when there is nothing to send.
 type Pipes struct {
 	client redis.UniversalClient
-	most   int // under way to one Redis
+	most   int // pipelines under way to one Redis
+	room   int // for callers who wait for one Redis
 
 	mu    sync.Mutex
 	lines map[sender]*line // of each Redis to which something is under way
@@ -53,7 +54,7 @@ type group struct {
 
 // NewPipes makes the pipes of a client, which is not closed.
 func NewPipes(client redis.UniversalClient) *Pipes {
-	return &Pipes{client: client, most: mostUnderWay, lines: map[sender]*line{}}
+	return &Pipes{client: client, most: mostUnderWay, room: mostWaiting, lines: map[sender]*line{}}
 }
 
 // Exec is like the function Exec, and returns the commands' errors. A caller whose
@@ -98,7 +99,7 @@ func (p *Pipes) wait(ctx context.Context, node sender, commands []Command) (*gro
 		l = &line{}
 		p.lines[node] = l
 	}
-	if l.underWay < p.most || len(commands) >= longList || len(l.waiting) == mostWaiting {
+	if l.underWay < p.most || len(commands) >= longList || len(l.waiting) == p.room {
 		l.underWay++
 		return nil, l
 	}

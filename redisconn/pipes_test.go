@@ -59,9 +59,7 @@ func TestPipes(t *testing.T) {
 				})
 			}
 			crowd.Wait()
-			if n := pipes.Busy(); n > 0 {
-				t.Errorf("%d lines are left", n)
-			}
+			redistest.Until(t, "nothing is left under way", func() bool { return pipes.Busy() == 0 })
 		})
 	}
 }
@@ -121,6 +119,25 @@ func TestACrowdSharesPipelines(t *testing.T) {
 	if p, c := count.pipelines.Load(), count.commands.Load(); p != 1 || c < 50 {
 		t.Errorf("%d pipelines with %d commands", p, c)
 	}
+}
+
+// TestWhoDoesNotWait has more callers than may wait: the others go by themselves,
+// and all have their answers.
+func TestWhoDoesNotWait(t *testing.T) {
+	const room = 10
+	pipes, _, under := held(t, 300*time.Millisecond)
+	pipes.SetRoom(room)
+	for range 40 {
+		under.Go(func() {
+			command, _ := echo(t.Context(), "k")
+			if err := pipes.Exec(t.Context(), []redisconn.Command{command})[0]; err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	redistest.Until(t, "there is no more room", func() bool { return pipes.Waiting() == room })
+	under.Wait()
+	redistest.Until(t, "nothing is left under way", func() bool { return pipes.Busy() == 0 })
 }
 
 // TestWhoLeaves has callers give up, and others with less time than those they
@@ -259,8 +276,10 @@ func BenchmarkPipes(b *testing.B) {
 	client := redistest.Start(b).Client()
 	pipes := redisconn.NewPipes(client)
 	for name, run := range map[string]func(ctx context.Context, c redisconn.Command) error{
-		"alone":  func(ctx context.Context, c redisconn.Command) error { return client.Process(ctx, c) },
-		"shared": func(ctx context.Context, c redisconn.Command) error { return pipes.Exec(ctx, []redisconn.Command{c})[0] },
+		"alone": func(ctx context.Context, c redisconn.Command) error { return client.Process(ctx, c) },
+		"shared": func(ctx context.Context, c redisconn.Command) error {
+			return pipes.Exec(ctx, []redisconn.Command{c})[0]
+		},
 	} {
 		b.Run(name, func(b *testing.B) {
 			b.SetParallelism(32)
