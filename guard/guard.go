@@ -34,6 +34,9 @@ type Options struct {
 	// shows that it is alive; such an error does not count against it. Nil
 	// means that every error counts.
 	Answered func(error) bool
+	// Elsewhere tells of an error that another call has failed by the same: it is
+	// counted there. Nil means that none is.
+	Elsewhere func(error) bool
 	// Changed is told when the breaker opens, and when it closes after a probe
 	// has worked; probes that fail in between are not news. It must not call
 	// the guard. It may be nil.
@@ -61,7 +64,9 @@ func New(o Options) *Guard {
 		},
 		// Who gave up waiting says nothing of the dependency, and neither does
 		// the lack of a place.
-		IsExcluded: func(err error) bool { return errors.As(err, new(gaveUpError)) || errors.Is(err, ErrBusy) },
+		IsExcluded: func(err error) bool {
+			return errors.As(err, new(gaveUpError)) || errors.Is(err, ErrBusy) || (o.Elsewhere != nil && o.Elsewhere(err))
+		},
 		OnStateChange: func(name string, from, to gobreaker.State) {
 			opened, closed := from == gobreaker.StateClosed, to == gobreaker.StateClosed
 			if o.Changed != nil && (opened || closed) {

@@ -25,6 +25,7 @@ const (
 var (
 	errDown  = errors.New("connection refused")
 	errReply = errors.New("OOM")
+	errOther = errors.New("another call's")
 )
 
 // rig is a guard and what it said of its breaker.
@@ -37,8 +38,9 @@ func newRig() *rig {
 	r := &rig{}
 	r.Guard = guard.New(guard.Options{
 		Name: "redis", Limit: limit, InFlight: places,
-		Answered: func(err error) bool { return errors.Is(err, errReply) },
-		Changed:  func(_ string, open bool) { r.changes = append(r.changes, open) },
+		Answered:  func(err error) bool { return errors.Is(err, errReply) },
+		Elsewhere: func(err error) bool { return errors.Is(err, errOther) },
+		Changed:   func(_ string, open bool) { r.changes = append(r.changes, open) },
 	})
 	return r
 }
@@ -127,6 +129,15 @@ func TestAnswersDoNotCount(t *testing.T) {
 	r.fail(t, 30, returns(fmt.Errorf("fill: %w", errReply)))
 	r.fail(t, 9, returns(errDown)) // an answer breaks the row
 	r.is(t, false)
+}
+
+func TestWhatAnotherCallCountsDoesNot(t *testing.T) {
+	r := newRig()
+	r.fail(t, 9, returns(errDown))
+	r.fail(t, 30, returns(fmt.Errorf("fill: %w", errOther)))
+	r.is(t, false)
+	r.fail(t, 1, returns(errDown)) // which does not break the row either
+	r.is(t, true, true)
 }
 
 func TestTheLimitHoldsOnce(t *testing.T) {

@@ -185,7 +185,7 @@ func (n *Node) snapshotPublished(int64) {
 
 func (n *Node) guard(name string, limit time.Duration, inFlight int, answered func(error) bool, probe func(context.Context) error) *guard.Guard {
 	g := guard.New(guard.Options{
-		Name: name, Limit: limit, InFlight: inFlight, Answered: answered,
+		Name: name, Limit: limit, InFlight: inFlight, Answered: answered, Elsewhere: redisconn.Followed,
 		Changed: func(name string, open bool) {
 			n.metrics.BreakerChanged(name, open)
 			if open {

@@ -2,6 +2,7 @@ package redisconn
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	"github.com/redis/go-redis/v9"
@@ -26,9 +27,9 @@ func (Command) NoRetry() bool { return true }
 // out over it, makes that the error of all. What has moved to another node is
 // sent there; nothing of it has run.
 func Exec(ctx context.Context, client redis.UniversalClient, commands []Command) {
-	exec(ctx, client, commands, func(ctx context.Context, node sender, commands []Command) error {
+	exec(ctx, client, commands, func(ctx context.Context, node sender, commands []Command) (bool, error) {
 		send(ctx, node, commands)
-		return nil
+		return false, nil
 	})
 }
 
@@ -66,8 +67,20 @@ func exec(ctx context.Context, client redis.UniversalClient, commands []Command,
 	return errs
 }
 
-// sending is a way of sending commands to one Redis.
-type sending func(ctx context.Context, node sender, commands []Command) (left error)
+// sending is a way of sending commands to one Redis. They may have followed others
+// in a pipeline.
+type sending func(ctx context.Context, node sender, commands []Command) (followed bool, left error)
+
+// followerError is the error of commands that shared a pipeline which was lost, or
+// has not answered in time. Another caller has the same of the same pipeline.
+type followerError struct{ error }
+
+func (f followerError) Unwrap() error { return f.error }
+
+// Followed tells of an error that it is of a shared pipeline whose loss another
+// caller has been told of as well, without this being true of that one's: so of one
+// loss, however many share it, one error is left to be counted.
+func Followed(err error) bool { return errors.As(err, new(followerError)) }
 
 // of sends the commands in some places, nil being all, and notes their errors.
 func (s sending) of(ctx context.Context, node sender, commands []Command, places []int, errs []error) {
@@ -78,15 +91,20 @@ func (s sending) of(ctx context.Context, node sender, commands []Command, places
 			some[i] = commands[place]
 		}
 	}
-	left := s(ctx, node, some)
+	followed, left := s(ctx, node, some)
 	for i, c := range some {
+		err := left
+		if left == nil {
+			err = c.Err()
+		}
+		if followed && err != nil && !Answered(err) {
+			err = followerError{err}
+		}
 		place := i
 		if places != nil {
 			place = places[i]
 		}
-		if errs[place] = left; left == nil {
-			errs[place] = c.Err()
-		}
+		errs[place] = err
 	}
 }
 

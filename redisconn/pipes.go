@@ -48,6 +48,7 @@ type line struct {
 // group is what one caller has sent.
 type group struct {
 	commands []Command
+	leads    bool          // its pipeline: it is the first in it
 	deadline time.Time     // zero: none
 	answered chan struct{} // closed once every command has its answer
 }
@@ -67,25 +68,25 @@ func (p *Pipes) Exec(ctx context.Context, commands []Command) []error {
 
 // send sends one caller's commands to one Redis. The error says that they were not
 // waited for.
-func (p *Pipes) send(ctx context.Context, node sender, commands []Command) error {
+func (p *Pipes) send(ctx context.Context, node sender, commands []Command) (followed bool, left error) {
 	g, l := p.wait(ctx, node, commands)
 	if g == nil {
 		send(ctx, node, commands)
 		if lot := p.next(node, l); lot != nil {
 			go p.carry(node, l, lot)
 		}
-		return nil
+		return false, nil
 	}
 	select {
 	case <-g.answered:
-		return nil
+		return !g.leads, nil
 	case <-ctx.Done():
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if at := slices.Index(l.waiting, g); at >= 0 {
 			l.waiting = slices.Delete(l.waiting, at, at+1)
 		}
-		return ctx.Err()
+		return !g.leads, ctx.Err()
 	}
 }
 
@@ -125,6 +126,7 @@ func (p *Pipes) next(node sender, l *line) []*group {
 		commands += len(l.waiting[n].commands)
 	}
 	lot := slices.Clone(l.waiting[:n])
+	lot[0].leads = true
 	l.waiting = slices.Delete(l.waiting, 0, n)
 	return lot
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -83,6 +84,16 @@ func (c *counted) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proc
 // to it under which as many pipelines as go at once are under way.
 func held(t *testing.T, pause time.Duration) (pipes *redisconn.Pipes, client redis.UniversalClient, under *sync.WaitGroup) {
 	t.Helper()
+	return heldFor(t, pause, func(err error) {
+		if err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// heldFor is held, and is told what became of each of the commands.
+func heldFor(t *testing.T, pause time.Duration, told func(error)) (pipes *redisconn.Pipes, client redis.UniversalClient, under *sync.WaitGroup) {
+	t.Helper()
 	server := redistest.Start(t)
 	client = server.Client()
 	if err := client.Do(t.Context(), "CLIENT", "PAUSE", pause.Milliseconds(), "ALL").Err(); err != nil {
@@ -92,9 +103,7 @@ func held(t *testing.T, pause time.Duration) (pipes *redisconn.Pipes, client red
 	for range 3 { // two that go at once, and one more
 		under.Go(func() {
 			command, _ := echo(t.Context(), "early")
-			if err := pipes.Exec(t.Context(), []redisconn.Command{command})[0]; err != nil {
-				t.Error(err)
-			}
+			told(pipes.Exec(t.Context(), []redisconn.Command{command})[0])
 		})
 	}
 	redistest.Until(t, "somebody has to wait", func() bool { return pipes.Waiting() > 0 })
@@ -292,5 +301,54 @@ func BenchmarkPipes(b *testing.B) {
 				}
 			})
 		})
+	}
+}
+
+// broken is a connection that breaks under pipelines that are shared.
+type broken struct{}
+
+func (broken) DialHook(next redis.DialHook) redis.DialHook          { return next }
+func (broken) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+func (broken) ProcessPipelineHook(redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(_ context.Context, commands []redis.Cmder) error {
+		for _, c := range commands {
+			c.SetErr(io.EOF)
+		}
+		return io.EOF
+	}
+}
+
+// TestALostPipelineCountsOnce has fifty callers lose one pipeline, and as many leave
+// before there is one: one error of all is not of somebody who followed.
+func TestALostPipelineCountsOnce(t *testing.T) {
+	var failed, counted atomic.Int64
+	note := func(err error) {
+		if err == nil {
+			return
+		}
+		if failed.Add(1); !redisconn.Followed(err) {
+			counted.Add(1)
+		}
+	}
+	pipes, client, under := heldFor(t, 500*time.Millisecond, note)
+	client.AddHook(broken{})
+	hurried, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	for i := range 100 {
+		under.Go(func() {
+			ctx, want := t.Context(), io.EOF
+			if i%2 == 0 {
+				ctx, want = hurried, context.DeadlineExceeded
+			}
+			command, _ := echo(ctx, "k")
+			err := pipes.Exec(ctx, []redisconn.Command{command})[0]
+			if note(err); !errors.Is(err, want) {
+				t.Errorf("caller %d: %v", i, err)
+			}
+		})
+	}
+	under.Wait()
+	if f, c := failed.Load(), counted.Load(); f != 101 || c != 1 {
+		t.Errorf("%d have failed, and %d of them count", f, c)
 	}
 }
