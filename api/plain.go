@@ -14,9 +14,9 @@ const maxPlainBytes = 4 << 10
 const requiredMembers = 0b1111
 
 // plainCheck reads a check as most routers write it: an object of strings
-// without escapes, and of attributes that are such an object. It leaves everything else to the decoder, and
-// every refusal: what it takes the decoder would take, too, and understand the
-// same.
+// without escapes, and of attributes that are such an object. It leaves everything
+// else to the decoder, and every refusal: what it takes the decoder would take,
+// too, and understand the same.
 func plainCheck(data []byte) (c sendgate.Check, ok bool) {
 	if len(data) > maxPlainBytes || !utf8.Valid(data) {
 		return c, false
