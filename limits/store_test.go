@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -99,11 +98,7 @@ func campaign(i, j int) limits.Value {
 
 func newGate(t *testing.T, store limits.Documents) (*limits.Service, *limits.Follower, *limits.Table) {
 	t.Helper()
-	catalog, err := catalogfile.Parse("t", []byte(strings.Replace(string(catalogfile.SampleYAML()), "by: [category]", "by: [campaign_id]", 1)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	table, log := limits.NewTable(), slog.New(slog.DiscardHandler)
+	catalog, table, log := catalogfile.Sample(), limits.NewTable(), slog.New(slog.DiscardHandler)
 	follower := limits.NewFollower(limits.FollowerOptions{Documents: store, Table: table, Log: log, Now: time.Now})
 	service := limits.NewService(limits.ServiceOptions{Follower: follower, Catalog: func() *sendgate.Catalog { return catalog }, Log: log})
 	return service, follower, table

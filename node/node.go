@@ -217,8 +217,8 @@ func (n *Node) Close() {
 	n.carrier.Close()
 }
 
-// Reload opens the decision log anew and reads the catalog again. One with a fault is refused, and the catalog
-// in force stays.
+// Reload opens the decision log anew and reads the catalog again. One with a fault
+// is refused, and the catalog in force stays.
 func (n *Node) Reload() {
 	n.reopenDecisions()
 	if n.o.Reload == nil {
