@@ -3,6 +3,7 @@ package chaos_test
 import (
 	"encoding/json"
 	"math/rand/v2"
+	"net/url"
 	"os"
 	"path/filepath"
 	"sync/atomic"
@@ -124,7 +125,7 @@ func (r *rig) configure() {
 			"store":    map[string]any{"dynamodb": map[string]any{"region": "eu-west-1", "endpoint": "http://127.0.0.1:1", "table_prefix": tablePrefix}},
 			"timeouts": map[string]any{"redis": "250ms", "store": "1s"},
 			"filter": map[string]any{
-				"url": "file://" + filepath.ToSlash(r.archive), "max_false_positive": 1e-9, "aim_false_positive": 1e-9, "poll": "1s", "memory": "1MiB",
+				"url": (&url.URL{Scheme: "file", Path: filepath.ToSlash(r.archive)}).String(), "max_false_positive": 1e-9, "aim_false_positive": 1e-9, "poll": "1s", "memory": "1MiB",
 			},
 		},
 	}
