@@ -21,6 +21,7 @@ test: engines ## run every test, with the race detector, on real engines
 	go test -race -shuffle=on -timeout 20m $$(go list ./... | grep -vE '/(e2e|chaos)$$')
 	go test -race -timeout 20m ./e2e
 	go test -shuffle=on -run '^TestHistories$$' ./internal/oracle
+	go test -run Allocate ./bloom
 	go -C deploy test -shuffle=on ./...
 	go -C bench test -shuffle=on ./...
 	$(E2E)
@@ -64,13 +65,13 @@ fuzz: ## run every fuzz target for FUZZTIME each
 	  done; \
 	done
 
-LOAD := go -C bench test -count=1 -run '^TestLoad$$' -v .
+LOAD := go -C bench test -count=1 -run '^$$' -v . -bench
 
 bench: engines ## put load on a gate for some minutes, and write docs/performance
-	$(LOAD) -timeout 30m -load short
+	$(LOAD) '^BenchmarkLoad$$/^short$$' -timeout 30m
 
 bench-full: engines ## the same with 10 million users and 100 million opt-outs: an hour, and 8 GB of memory
-	$(LOAD) -timeout 3h -load full
+	$(LOAD) '^BenchmarkLoad$$/^full$$' -timeout 3h
 
 microbench: ## run the benchmarks beside the code
 	go test -run '^$$' -bench . -benchmem $$(go list ./... | grep -v /storm$$)

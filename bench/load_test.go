@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"runtime"
@@ -9,8 +8,6 @@ import (
 	"testing"
 	"time"
 )
-
-var load = flag.String("load", "", "put load on a gate, in a `form`: short or full")
 
 // form is how long and how large a run is.
 type form struct {
@@ -26,12 +23,12 @@ type form struct {
 	fullSize bool          // keys and many are those of the aims
 }
 
-var forms = map[string]form{
-	"short": {
+var forms = []form{
+	{
 		name: "short", folder: "docs/performance", turns: 3, turn: 3 * time.Second, each: 4 * time.Second,
 		keys: 5_000_000, few: 10_000, many: 1_000_000,
 	},
-	"full": {
+	{
 		name: "full", folder: "docs/performance/full", turns: 7, turn: 10 * time.Second, each: 30 * time.Second,
 		keys: 100_000_000, few: 10_000, many: 10_000_000, fullSize: true,
 	},
@@ -49,16 +46,20 @@ var (
 	quantiles = []float64{50, 90, 99, 99.9}
 )
 
-// TestLoad is the bench. It fails if something does not work, and never because
-// of a figure.
-func TestLoad(t *testing.T) {
-	if *load == "" {
-		t.Skip("no load is put on: make bench does that")
+// BenchmarkLoad is the bench, once in each form that is asked for. It fails if
+// something does not work, and never because of a figure.
+func BenchmarkLoad(b *testing.B) {
+	for _, f := range forms {
+		b.Run(f.name, func(b *testing.B) {
+			for b.Loop() { // once: it takes longer than any benchmark has to
+				putOn(b, f)
+			}
+		})
 	}
-	f, ok := forms[*load]
-	if !ok {
-		t.Fatalf("-load is short or full, not %q", *load)
-	}
+}
+
+// putOn puts load on gates.
+func putOn(t testing.TB, f form) {
 	t.Chdir("..") // the programs and engines are found from there
 	// What waits for the next call to be due holds one of them.
 	runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + 1)

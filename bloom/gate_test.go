@@ -44,25 +44,6 @@ func about(user sendgate.UserID, topic string) sendgate.Check {
 	return sendgate.Check{NotificationID: "n_1", User: user, Topic: topic, Channel: "push", CampaignID: "c7"}
 }
 
-// A check that is answered in process allocates nothing.
-func TestAnswersInProcessAllocateNothing(t *testing.T) {
-	if underRace {
-		t.Skip("the race detector has pools forget")
-	}
-	gate := memoryGate(t)
-	for _, c := range inMemory {
-		ask := func() {
-			d, err := gate.Decide(t.Context(), c.check)
-			if err != nil || d.Reason != c.reason || d.Step != c.step || !d.InProcess {
-				t.Fatalf("%s: %+v %v", c.name, d, err)
-			}
-		}
-		if n := testing.AllocsPerRun(1000, ask); n != 0 {
-			t.Errorf("%s: %v allocations", c.name, n)
-		}
-	}
-}
-
 // BenchmarkDecide measures checks that are answered in process.
 func BenchmarkDecide(b *testing.B) {
 	gate := memoryGate(b)

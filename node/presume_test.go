@@ -60,6 +60,39 @@ func (g gate) looked(outcome string) (n int) {
 	return n
 }
 
+// checker asks a gate about a user, under a new id.
+type checker func(g gate, user string) string
+
+// whileAsked has every one of so many people edited by somebody, all at once, while
+// two gates are asked about all of them without a pause.
+func whileAsked(gates [2]gate, people int, edit func(user string, check checker)) {
+	var id atomic.Int64
+	check := func(g gate, user string) string { return g.check(fmt.Sprint("n", id.Add(1)), user, "t") }
+	var done atomic.Bool
+	var askers, editors sync.WaitGroup
+	for i := range 4 {
+		askers.Go(func() {
+			for !done.Load() {
+				check(gates[i%2], fmt.Sprint("u", id.Load()%int64(people)))
+			}
+		})
+	}
+	for i := range people {
+		editors.Go(func() { edit(fmt.Sprint("u", i), check) })
+	}
+	editors.Wait()
+	done.Store(true)
+	askers.Wait()
+}
+
+// verdictIf is what a gate says of somebody whose own setting is on or off.
+func verdictIf(on bool) string {
+	if on {
+		return "allow opted_in"
+	}
+	return "suppress opted_out"
+}
+
 // TestEditsAgainstWhatIsRemembered changes people's minds at one gate while both
 // are asked about them without a pause. Whatever a gate remembers, a check that
 // begins after an edit was acknowledged obeys it.
@@ -67,38 +100,20 @@ func TestEditsAgainstWhatIsRemembered(t *testing.T) {
 	for name, client := range map[string]redis.UniversalClient{"single": redistest.Start(t).Client(), "cluster": redistest.StartCluster(t).Client()} {
 		t.Run(name, func(t *testing.T) {
 			gates := startRoomy(t, client)
-			var id atomic.Int64
-			check := func(g gate, user string) string { return g.check(fmt.Sprint("n", id.Add(1)), user, "t") }
-			var done atomic.Bool
-			var askers, editors sync.WaitGroup
-			for i := range 4 {
-				askers.Go(func() {
-					for !done.Load() {
-						check(gates[i%2], fmt.Sprint("u", id.Load()%5))
-					}
-				})
-			}
-			for i := range 5 {
-				user := fmt.Sprint("u", i)
-				editors.Go(func() {
-					for round := range 25 {
-						on := round%2 == 1
-						gates[round/2%2].set(user, "t", on)
-						want := map[bool]string{true: "allow opted_in", false: "suppress opted_out"}[on]
-						for n := range 4 {
-							// An opt-in is obeyed where a check reaches the record. An opt-out
-							// that the other gate has in its memory yet does not.
-							got := check(gates[n%2], user)
-							if got != want && (!on || got != "suppress opted_out") {
-								t.Errorf("%s at gate %d, %d checks after it was acknowledged: %s, not %s", user, n%2, n, got, want)
-							}
+			whileAsked(gates, 5, func(user string, check checker) {
+				for round := range 25 {
+					on := round%2 == 1
+					gates[round/2%2].set(user, "t", on)
+					for n := range 4 {
+						// An opt-in is obeyed where a check reaches the record. An opt-out
+						// that the other gate has in its memory yet does not.
+						got := check(gates[n%2], user)
+						if want := verdictIf(on); got != want && (!on || got != verdictIf(false)) {
+							t.Errorf("%s at gate %d, %d checks after it was acknowledged: %s, not %s", user, n%2, n, got, want)
 						}
 					}
-				})
-			}
-			editors.Wait()
-			done.Store(true)
-			askers.Wait()
+				}
+			})
 			held, refuted := 0, 0
 			for _, g := range gates {
 				held, refuted = held+g.looked("held"), refuted+g.looked("refuted")
@@ -124,42 +139,24 @@ func TestARecordThatOnlyRedisHas(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var id atomic.Int64
-			check := func(g gate, user string) string { return g.check(fmt.Sprint("n", id.Add(1)), user, "t") }
-			var done atomic.Bool
-			var askers, editors sync.WaitGroup
-			for i := range 4 {
-				askers.Go(func() {
-					for !done.Load() {
-						check(gates[i%2], fmt.Sprint("u", id.Load()%3))
+			whileAsked(gates, 3, func(user string, check checker) {
+				for round := range 60 {
+					on := round%2 == 1
+					p := sendgate.Preferences{Revision: int64(round + 1), Settings: sendgate.Settings{{Topic: "t", Channel: "push"}: on}}
+					body, err := prefs.EncodePreferences(&p)
+					if err == nil {
+						err = client.Set(t.Context(), space.Record(sendgate.UserID(user)), keyspace.RecordValue(p.Revision, body), time.Minute).Err()
 					}
-				})
-			}
-			for i := range 3 {
-				user := fmt.Sprint("u", i)
-				editors.Go(func() {
-					for round := range 60 {
-						on := round%2 == 1
-						p := sendgate.Preferences{Revision: int64(round + 1), Settings: sendgate.Settings{{Topic: "t", Channel: "push"}: on}}
-						body, err := prefs.EncodePreferences(&p)
-						if err == nil {
-							err = client.Set(t.Context(), space.Record(sendgate.UserID(user)), keyspace.RecordValue(p.Revision, body), time.Minute).Err()
-						}
-						if err != nil {
-							t.Error(err)
-						}
-						want := map[bool]string{true: "allow opted_in", false: "suppress opted_out"}[on]
-						for n := range 4 {
-							if got := check(gates[n%2], user); got != want {
-								t.Errorf("%s at gate %d, revision %d: %s, not %s", user, n%2, p.Revision, got, want)
-							}
+					if err != nil {
+						t.Error(err)
+					}
+					for n := range 4 {
+						if got, want := check(gates[n%2], user), verdictIf(on); got != want {
+							t.Errorf("%s at gate %d, revision %d: %s, not %s", user, n%2, p.Revision, got, want)
 						}
 					}
-				})
-			}
-			editors.Wait()
-			done.Store(true)
-			askers.Wait()
+				}
+			})
 			if held, refuted := gates[0].looked("held"), gates[0].looked("refuted"); held == 0 || refuted == 0 {
 				t.Errorf("held %d times, refuted %d times", held, refuted)
 			}

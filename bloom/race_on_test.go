@@ -1,6 +1,0 @@
-//go:build race
-
-package bloom_test
-
-// underRace tells whether the race detector watches.
-const underRace = true
